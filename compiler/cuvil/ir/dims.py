@@ -1,0 +1,270 @@
+"""Sizes of tensors: integers, or polynomials over named symbols.
+
+A dim is a plain int or a Poly. Poly arithmetic is exact and kept in one canonical form, so two dims are equal exactly
+if `==` says so for all polynomials; division that does not come out even stays as an opaque atom `(a // b)`.
+A symbol stands for any size >= 1. What cannot be decided for all sizes is answered with "not proved".
+"""
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Union
+
+Dim = Union[int, "Poly"]
+Monomial = tuple["Atom", ...]                # sorted, with repeats: (B, T, T) is B*T*T
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """An opaque atom: floor division, remainder, minimum or maximum of two dims."""
+
+    operator: str                            # "//", "%", "min", "max"
+    left: Dim
+    right: Dim
+
+    def __str__(self) -> str:
+        if self.operator in ("min", "max"):
+            return f"{self.operator}({self.left}, {self.right})"
+        return f"({_operand(self.left)} {self.operator} {_operand(self.right)})"
+
+
+Atom = Union[str, Apply]
+
+
+@dataclass(frozen=True, slots=True)
+class Poly:
+    """A sum of integer multiples of monomials, never constant: constants are plain ints. Build with `symbol` and operators."""
+
+    terms: tuple[tuple[Monomial, int], ...]
+
+    def __add__(self, other: Dim) -> Dim:
+        return _collect([*self.terms, *_terms(other)])
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Dim:
+        return _collect([(m, -c) for m, c in self.terms])
+
+    def __sub__(self, other: Dim) -> Dim:
+        return self + (-other)
+
+    def __rsub__(self, other: Dim) -> Dim:
+        return -self + other
+
+    def __mul__(self, other: Dim) -> Dim:
+        return _collect([(_monomial(m + n), c * d) for m, c in self.terms for n, d in _terms(other)])
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Dim) -> Dim:
+        return floordiv(self, other)
+
+    def __rfloordiv__(self, other: Dim) -> Dim:
+        return floordiv(other, self)
+
+    def __mod__(self, other: Dim) -> Dim:
+        return modulo(self, other)
+
+    def __rmod__(self, other: Dim) -> Dim:
+        return modulo(other, self)
+
+    def __str__(self) -> str:
+        text = ""
+        for monomial, coefficient in sorted(self.terms, key=lambda t: (-len(t[0]), [str(a) for a in t[0]])):
+            factors = [str(atom) for atom in monomial]
+            if abs(coefficient) != 1 or not factors:
+                factors.insert(0, str(abs(coefficient)))
+            sign = "-" if coefficient < 0 else "+"
+            text += f" {sign} {'*'.join(factors)}" if text else ("-" if coefficient < 0 else "") + "*".join(factors)
+        return text
+
+    __repr__ = __str__
+
+
+def symbol(name: str) -> Poly:
+    return Poly((((name,), 1),))
+
+
+def floordiv(a: Dim, b: Dim) -> Dim:
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b
+    if b == 1:
+        return a
+    quotient = exact_quotient(a, b)
+    if quotient is not None:
+        return quotient
+    if isinstance(b, int) and isinstance(a, Poly) and b > 0:    # (4*B + 3) // 2 = 2*B + 1: take the even part out
+        even = _collect([(m, c // b) for m, c in a.terms if m and c % b == 0])
+        rest = _collect([(m, c) for m, c in a.terms if not m or c % b])
+        if even != 0:
+            return even + floordiv(rest, b)
+    return Poly((((Apply("//", a, b),), 1),))
+
+
+def modulo(a: Dim, b: Dim) -> Dim:
+    if isinstance(a, int) and isinstance(b, int):
+        return a % b
+    if b == 1 or exact_quotient(a, b) is not None:
+        return 0
+    return Poly((((Apply("%", a, b),), 1),))
+
+
+def minimum(a: Dim, b: Dim) -> Dim:
+    difference = a - b
+    if isinstance(difference, int) or at_least(difference, 0) or at_most(difference, 0):
+        return b if at_least(difference, 0) else a
+    return Poly((((Apply("min", a, b),), 1),))
+
+
+def maximum(a: Dim, b: Dim) -> Dim:
+    difference = a - b
+    if isinstance(difference, int) or at_least(difference, 0) or at_most(difference, 0):
+        return a if at_least(difference, 0) else b
+    return Poly((((Apply("max", a, b),), 1),))
+
+
+def exact_quotient(a: Dim, b: Dim) -> Dim | None:
+    """a / b if it is a polynomial for all sizes, else None. Divides by single terms, and by sums that are a's own factor."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b if b and a % b == 0 else None
+    if a == 0:
+        return 0
+    divisor = _terms(b)
+    lead, factor = divisor[0]
+    rest, quotient = a, 0
+    for _ in range(64):                      # polynomial long division; real sizes need two or three rounds
+        if rest == 0:
+            return quotient
+        for monomial, coefficient in _terms(rest):
+            left = _without(monomial, lead)
+            if left is not None and coefficient % factor == 0:
+                step = _collect([(left, coefficient // factor)])
+                break
+        else:
+            return None
+        quotient, rest = quotient + step, rest - step * b
+    return None
+
+
+def product(dims: tuple[Dim, ...] | list[Dim]) -> Dim:
+    result: Dim = 1
+    for dim in dims:
+        result = result * dim
+    return result
+
+
+def at_least(dim: Dim, bound: int) -> bool:
+    """Proved: dim >= bound whatever the symbols are. (Every atom but `%` is taken as >= 1, `//` and `%` as >= 0.)"""
+    if isinstance(dim, int):
+        return dim >= bound
+    least = 0
+    for monomial, coefficient in dim.terms:
+        if coefficient < 0 and monomial:
+            return False
+        if not monomial:
+            least += coefficient
+        elif all(isinstance(atom, str) for atom in monomial):
+            least += coefficient
+    return least >= bound
+
+
+def at_most(dim: Dim, bound: int) -> bool:
+    return at_least(-dim, -bound)
+
+
+def proved_different(a: Dim, b: Dim) -> bool:
+    """The two sizes differ whatever the symbols are."""
+    difference = a - b
+    if isinstance(difference, int):
+        return difference != 0
+    return at_least(difference, 1) or at_most(difference, -1)
+
+
+def symbols(dim: Dim) -> set[str]:
+    found: set[str] = set()
+    todo: list[Dim] = [dim]
+    while todo:
+        for monomial, _ in _terms(todo.pop()):
+            for atom in monomial:
+                if isinstance(atom, str):
+                    found.add(atom)
+                else:
+                    todo += atom.left, atom.right
+    return found
+
+
+def substitute(dim: Dim, values: dict[str, Dim]) -> Dim:
+    """The dim with symbols replaced."""
+    if isinstance(dim, int):
+        return dim
+    total: Dim = 0
+    for monomial, coefficient in dim.terms:
+        term: Dim = coefficient
+        for atom in monomial:
+            if isinstance(atom, str):
+                term = term * values.get(atom, symbol(atom))
+            else:
+                left, right = substitute(atom.left, values), substitute(atom.right, values)
+                term = term * _APPLY[atom.operator](left, right)
+        total = total + term
+    return total
+
+
+def parse_dim(text: str) -> Dim:
+    """Read `12`, `B`, `2*B*T + 1`, `(T // 2)`, `max(B, 4)`; ValueError for anything else."""
+    def build(node: ast.AST) -> Dim:
+        match node:
+            case ast.Constant(value=int(value)):
+                return value
+            case ast.Name(id=name):
+                return symbol(name)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return -build(operand)
+            case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _PARSE:
+                return _PARSE[type(operator)](build(left), build(right))
+            case ast.Call(func=ast.Name(id="min" | "max" as name), args=[left, right]):
+                return _APPLY[name](build(left), build(right))
+        raise ValueError(f"not a dimension: {text!r}")
+    try:
+        return build(ast.parse(text.strip(), mode="eval").body)
+    except SyntaxError:
+        raise ValueError(f"not a dimension: {text!r}") from None
+
+
+_APPLY = {"//": floordiv, "%": modulo, "min": minimum, "max": maximum}
+_PARSE = {ast.Add: lambda a, b: a + b, ast.Sub: lambda a, b: a - b, ast.Mult: lambda a, b: a * b,
+          ast.FloorDiv: floordiv, ast.Mod: modulo}
+
+
+def _terms(dim: Dim) -> tuple[tuple[Monomial, int], ...]:
+    return dim.terms if isinstance(dim, Poly) else (((), dim),)
+
+
+def _collect(terms: list[tuple[Monomial, int]]) -> Dim:
+    sums: dict[Monomial, int] = {}
+    for monomial, coefficient in terms:
+        sums[monomial] = sums.get(monomial, 0) + coefficient
+    kept = sorted(((m, c) for m, c in sums.items() if c), key=lambda t: [str(a) for a in t[0]])
+    if not kept:
+        return 0
+    if len(kept) == 1 and not kept[0][0]:
+        return kept[0][1]
+    return Poly(tuple(kept))
+
+
+def _monomial(atoms: Monomial) -> Monomial:
+    return tuple(sorted(atoms, key=str))
+
+
+def _without(monomial: Monomial, part: Monomial) -> Monomial | None:
+    left = list(monomial)
+    for atom in part:
+        if atom not in left:
+            return None
+        left.remove(atom)
+    return tuple(left)
+
+
+def _operand(dim: Dim) -> str:
+    text = str(dim)
+    return f"({text})" if isinstance(dim, Poly) and len(dim.terms) > 1 else text
