@@ -1,0 +1,114 @@
+"""Lints many files: reads each, asks the session, and never lets one file stop the others.
+
+Few files are checked in this process; many are shared out to worker processes in chunks, and results come back in the order of
+the files, so the output is the same for any number of workers.
+"""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from cuvil.diagnostics import CuvilError, Diagnostic
+from cuvil.source import Source, Span
+
+from . import files
+from .findings import FileResult
+
+CHUNK = 16                                   # files per task: enough to hide the cost of sending it
+ALONE = 24                                   # up to so many files one process is quicker than starting others
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What to look for; empty select and ignore mean what pyproject.toml says."""
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    trusted: bool = False
+
+
+def check(paths: Sequence[str], rules: Rules, jobs: int = 0, step: Callable[[str], None] = lambda path: None) -> Iterator[FileResult]:
+    """The result of each file, in the order given. jobs: worker processes, 0 for as many as there are cores."""
+    jobs = min(jobs or _cores(), (len(paths) + CHUNK - 1) // CHUNK)
+    if jobs <= 1 or len(paths) <= ALONE:
+        for path in paths:
+            step(path)
+            yield check_path(path, rules)
+        return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+    chunks = [paths[i:i + CHUNK] for i in range(0, len(paths), CHUNK)]
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        tasks = [pool.submit(_check_chunk, chunk, rules) for chunk in chunks]
+        for chunk, task in zip(chunks, tasks):
+            try:
+                results: Iterable[FileResult] = task.result()
+            except BrokenProcessPool:        # a worker was killed (memory): its files are named, the others are kept
+                results = [_failed(path, "the worker process that checked this file was killed; is there enough memory?") for path in chunk]
+            for result in results:
+                step(result.path)
+                yield result
+
+
+def check_path(path: str, rules: Rules) -> FileResult:
+    try:
+        return check_text(files.read(path).source, rules)
+    except CuvilError as error:
+        return FileResult(path, problem=_problem(error, path))
+
+
+def check_text(source: Source, rules: Rules) -> FileResult:
+    """The findings of a text that stands for its path."""
+    from cuvil_ide import lints
+    path = source.path
+    session = _session(rules.trusted)
+    session.update(path, source.text)
+    try:
+        analysis = session.analysis(path)
+        config = session.config(path)
+        config = replace(config, select=rules.select or config.select, ignore=rules.ignore or config.ignore)
+        plugins, notes = _plugins(config.root, config.plugins, rules.trusted)
+        found = lints.check(analysis.facts, config, plugins)
+        if analysis.failure:
+            return FileResult(path, problem=analysis.failure)
+        facts = analysis.facts
+        return FileResult(path, tuple(found + notes), None, facts.understood, facts.unknown)
+    except (RecursionError, MemoryError) as error:
+        return _failed(path, f"the code is nested too deeply to be checked ({type(error).__name__})")
+    finally:
+        session.close(path)
+
+
+def _check_chunk(paths: Sequence[str], rules: Rules) -> list[FileResult]:
+    return [check_path(path, rules) for path in paths]
+
+
+@lru_cache(maxsize=2)
+def _session(trusted: bool):
+    from cuvil_ide.session import Session
+    return Session(files.repository(), trusted)
+
+
+@lru_cache(maxsize=64)
+def _plugins(root: str, names: tuple[str, ...], trusted: bool) -> tuple[list, list[Diagnostic]]:
+    if not names:
+        return [], []
+    from cuvil_ide.config import Config
+    from cuvil_ide.plugins import load_plugins
+    return load_plugins(Config(root, plugins=names), trusted)
+
+
+def _failed(path: str, why: str) -> FileResult:
+    return FileResult(path, problem=_problem(CuvilError(why, Span(path, 1, 0, 1, 0), code="CUV003"), path))
+
+
+def _problem(error: CuvilError, path: str) -> Diagnostic:
+    return replace(error.to_diagnostic(path), name="unreadable-file" if error.code == "CUV004" else "analysis-failed",
+                   kind="unreadable-file", severity="error")
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
