@@ -1,0 +1,393 @@
+"""The syntax of one file as definitions, each parsed alone, on first use, and kept as long as its text does not change.
+
+    module = parse(source, previous)         # cuvil.cst.parse
+    module.definitions                       # functions and methods, class headers, single statements, in order
+    module.span(node), module.parent(node), module.children(node), module.node_at(line, column)
+    module.errors                            # what does not parse, with places
+
+libcst trees are the trees of record. A definition stands in its tree at its own columns (an indented one is parsed under a
+line `class _:`), only lines are counted from the definition's first, so a tree stays good when the definition moves.
+What does not parse keeps the last good tree of that name and is `stale`; without one, the broken line alone is masked.
+"""
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import libcst as cst
+from libcst._nodes import op, whitespace
+
+from ..source import LineIndex, Source, Span
+from .positions import Positions
+from .scan import Piece, logical_lines, split
+
+WRAPPER = "class _:\n"
+NESTING_LIMIT, CHAIN_LIMIT = 200, 1200        # beyond these libcst's parser overflows its stack or takes seconds
+
+_HIDDEN = tuple(kind for home in (whitespace, op) for kind in vars(home).values()
+                if isinstance(kind, type) and issubclass(kind, cst.CSTNode)) + (cst.LeftParen, cst.RightParen, cst.LeftSquareBracket,
+                cst.RightSquareBracket, cst.LeftCurlyBrace, cst.RightCurlyBrace, cst.Newline, cst.EmptyLine)
+_VISIBLE_OPERATORS = (cst.BaseBinaryOp, cst.BaseUnaryOp, cst.BaseBooleanOp, cst.BaseCompOp, cst.BaseAugOp)
+
+
+@dataclass(frozen=True, slots=True)
+class SyntaxProblem:
+    """Text that does not parse: where Python stops reading it, and why."""
+
+    span: Span
+    what: str
+    definition: str
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """An entry of the outline."""
+
+    name: str
+    kind: str                                # "function", "method", "class"
+    span: Span
+    selection: Span                          # of the name
+    children: tuple[Symbol, ...]
+
+
+class Tree:
+    """A parsed text. nodes: its statements; positions are worked out when first asked for."""
+
+    def __init__(self, root: cst.Module, nodes: Sequence[cst.CSTNode], text: str, lead: int) -> None:
+        self.root, self.nodes, self.text, self._lead = root, tuple(nodes), text, lead
+
+    @cached_property
+    def positions(self) -> Positions:
+        return Positions(self.root)
+
+    @cached_property
+    def index(self) -> LineIndex:
+        return LineIndex(self.text)
+
+    def __contains__(self, node: cst.CSTNode) -> bool:
+        return id(node) in self.positions.start
+
+    def offsets(self, node: cst.CSTNode) -> tuple[int, int]:
+        """Start and end of a node in the text."""
+        limit, key = len(self.text), id(node)
+        return (min(max(self.positions.start[key] - self._lead, 0), limit), min(max(self.positions.end[key] - self._lead, 0), limit))
+
+    def code(self, node: cst.CSTNode) -> str:
+        start, end = self.offsets(node)
+        return self.text[start:end]
+
+    @cached_property
+    def _children(self) -> dict[int, list[cst.CSTNode]]:
+        children: dict[int, list[cst.CSTNode]] = {}
+        parents = self.positions.parent
+        for node in self.positions.order:
+            if not hidden(node):
+                children.setdefault(id(parents[id(node)]), []).append(node)
+        return children
+
+    def children(self, node: cst.CSTNode) -> list[cst.CSTNode]:
+        return self._children.get(id(node), [])
+
+    def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
+        return None if node in self.nodes else self.positions.parent[id(node)]
+
+    def walk(self) -> Iterator[cst.CSTNode]:
+        """All nodes but the hidden ones, parents first, in the order of the text."""
+        inside = {id(node) for node in self.nodes}
+        parents = self.positions.parent
+        for node in self.positions.order:
+            if id(node) in inside or id(parents[id(node)]) in inside:
+                inside.add(id(node))
+                if not hidden(node):
+                    yield node
+
+
+def hidden(node: cst.CSTNode) -> bool:
+    """Blanks, brackets and punctuation: what a syntax tree does not show."""
+    return isinstance(node, _HIDDEN) and not isinstance(node, _VISIBLE_OPERATORS)
+
+
+class Definition:
+    """A piece of a file: kind, name, owner, indent and lines as in scan.Piece, its text, and its tree when asked for."""
+
+    def __init__(self, piece: Piece, text: str, previous: Definition | None = None) -> None:
+        self.kind, self.name, self.owner, self.indent = piece.kind, piece.name, piece.owner, piece.indent
+        self.first, self.header, self.last, self.body = piece.first, piece.header, piece.last, piece.body
+        self.text = text
+        self._parsed: tuple[Tree | None, str, tuple[int, int]] | None = None
+        self._fallback: Tree | Definition | None = None
+        self.stale = False
+        if previous is not None:
+            if previous.text == text:
+                self._parsed, self._fallback, self.stale = previous._parsed, previous._fallback, previous.stale
+            else:
+                self._fallback = previous._good
+
+    @property
+    def _good(self) -> Tree | Definition | None:
+        """What a next version falls back on."""
+        if self._parsed is None:
+            return self._fallback or self
+        return self._parsed[0] or self._fallback
+
+    def _parse(self) -> tuple[Tree | None, str, tuple[int, int]]:
+        if self._parsed is None:
+            tree, what, place = parse_text(self.text, self.indent, self.kind == "class" and self.body is not None)
+            if tree is None:
+                fallback = self._fallback
+                if isinstance(fallback, Definition):
+                    fallback = fallback.tree if fallback.error is None else None
+                self.stale = fallback is not None
+                tree = fallback or _masked(self.text, self.indent, place[0])
+            self._fallback = None if not what else self._fallback
+            self._parsed = tree, what, place
+        return self._parsed
+
+    @property
+    def tree(self) -> Tree | None:
+        """The tree of this text; when it does not parse, the last good one, or one with the broken line left out."""
+        return self._parse()[0]
+
+    @property
+    def error(self) -> str | None:
+        return self._parse()[1] or None
+
+    @property
+    def error_place(self) -> tuple[int, int]:
+        """Line of the file and column where parsing stopped."""
+        line, column = self._parse()[2]
+        return self.first + line - 1, column
+
+    @property
+    def parsed(self) -> bool:
+        return self._parsed is not None
+
+    @property
+    def node(self) -> cst.CSTNode | None:
+        """The function, class or statement itself."""
+        return self.tree.nodes[0] if self.tree is not None and self.tree.nodes else None
+
+    def span(self, node: cst.CSTNode, path: str) -> Span:
+        tree = self.tree
+        start, end = tree.offsets(node)
+        line, column = tree.index.position(start)
+        end_line, end_column = tree.index.position(end)
+        shift = self.first - 1
+        return Span(path, line + shift, column, end_line + shift, end_column)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.name or 'module level'} {self.first}-{self.last}>"
+
+
+class Module:
+    """A file. definitions: all pieces in order, whatever their kind."""
+
+    def __init__(self, source: Source, definitions: Sequence[Definition]) -> None:
+        self.source, self.definitions = source, tuple(definitions)
+        self._last: Definition | None = None
+
+    @cached_property
+    def by_name(self) -> dict[str, Definition]:
+        """Functions and classes by qualified name; of several with one name the last, as in Python."""
+        return {d.name: d for d in self.definitions if d.kind != "statement"}
+
+    @cached_property
+    def members(self) -> dict[str, tuple[Definition, ...]]:
+        """The definitions that stand directly in each class, by its name; "" is the module."""
+        members: dict[str, list[Definition]] = {}
+        for definition in self.definitions:
+            members.setdefault(definition.owner, []).append(definition)
+        return {owner: tuple(found) for owner, found in members.items()}
+
+    @property
+    def stale(self) -> frozenset[str]:
+        """Names of definitions shown from their last good text; of those parsed so far."""
+        return frozenset(d.name for d in self.definitions if d.parsed and d.stale)
+
+    @property
+    def errors(self) -> tuple[SyntaxProblem, ...]:
+        """Parses everything Python itself would not read. A file without errors costs one pass of Python's own parser."""
+        if _python_reads(self.source.text):
+            return ()
+        problems = []
+        for definition in self.definitions:
+            if definition.error is not None:
+                line, column = definition.error_place
+                end = max(len(self.source.line(line)), column + 1)
+                problems.append(SyntaxProblem(Span(self.source.path, line, column, line, end), definition.error, definition.name))
+        return tuple(problems)
+
+    def owner(self, node: cst.CSTNode) -> Definition:
+        """The definition a node stands in; KeyError if it is of none."""
+        last = self._last
+        if last is not None and node in last.tree:
+            return last
+        for definition in self.definitions:
+            if definition.parsed and definition.tree is not None and node in definition.tree:
+                self._last = definition
+                return definition
+        raise KeyError(node)
+
+    def span(self, node: cst.CSTNode) -> Span:
+        return self.owner(node).span(node, self.source.path)
+
+    def code(self, node: cst.CSTNode) -> str:
+        return self.owner(node).tree.code(node)
+
+    def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
+        """The enclosing node; None for the top of a definition."""
+        return self.owner(node).tree.parent(node)
+
+    def children(self, node: cst.CSTNode) -> list[cst.CSTNode]:
+        """The nodes directly in a node, without blanks and punctuation."""
+        return self.owner(node).tree.children(node)
+
+    def definition_at(self, line: int) -> Definition | None:
+        """The definition whose lines hold the line."""
+        return next((d for d in self.definitions if d.first <= line <= d.last), None)
+
+    def node_at(self, line: int, column: int) -> cst.CSTNode | None:
+        """The smallest node, blanks and punctuation aside, at a place; None between definitions."""
+        definition = self.definition_at(line)
+        if definition is None or definition.tree is None:
+            return None
+        tree = definition.tree
+        offset = tree.index.offset(line - definition.first + 1, column)
+        best, size = None, len(tree.text) + 1
+        for node in tree.walk():
+            start, end = tree.offsets(node)
+            if start <= offset <= end and end - start <= size and (end > start):
+                best, size = node, end - start
+        return best
+
+    @property
+    def symbols(self) -> tuple[Symbol, ...]:
+        """The outline: classes with their methods, and functions. Found by the scan alone, so it is there in broken files too."""
+        def outline(owner: str) -> tuple[Symbol, ...]:
+            return tuple(entry(d) for d in self.members.get(owner, ()) if d.kind != "statement" and d.name != owner)
+
+        def entry(d: Definition) -> Symbol:
+            name = d.name.rpartition(".")[2]
+            column = max(self.source.line(d.header).find(name, d.indent + 3), 0)
+            last = max((m.last for m in self.definitions if m.owner == d.name or m.owner.startswith(d.name + ".")), default=d.last)
+            last = last if d.kind == "class" else d.last
+            kind = "class" if d.kind == "class" else "method" if d.owner else "function"
+            return Symbol(name, kind, Span(self.source.path, d.first, d.indent, last, len(self.source.line(last))),
+                          Span(self.source.path, d.header, column, d.header, column + len(name)),
+                          outline(d.name) if d.kind == "class" else ())
+        return outline("")
+
+
+def parse(source: Source, previous: Module | None = None) -> Module:
+    """The file's definitions, those of `previous` with the same text kept. Never raises; parses nothing yet."""
+    text, index = source.text, source.index
+    kept: dict[tuple[str, str, str], list[Definition]] = {}
+    named: dict[tuple[str, str, int], Definition] = {}
+    counts: dict[tuple[str, str], int] = {}
+    for old in previous.definitions if previous is not None else ():
+        kept.setdefault((old.kind, old.name, old.text), []).append(old)
+        count = counts[old.kind, old.name] = counts.get((old.kind, old.name), -1) + 1
+        named[old.kind, old.name, count] = old
+    counts.clear()
+    definitions = []
+    for piece in split(text, index):
+        start = index.offset(piece.first, 0)
+        own = text[start:index.offset(piece.last + 1, 0) if piece.last < len(index) else len(text)].rstrip("\r\n")
+        count = counts[piece.kind, piece.name] = counts.get((piece.kind, piece.name), -1) + 1
+        same = kept.get((piece.kind, piece.name, own))
+        old = same.pop(0) if same else named.get((piece.kind, piece.name, count)) if piece.kind != "statement" else None
+        if old is not None and old.text == own and (old.first, old.indent, old.header, old.body) == (
+                piece.first, piece.indent, piece.header, piece.body):
+            definitions.append(old)
+        else:
+            definitions.append(Definition(piece, own, old))
+    return Module(source, definitions)
+
+
+def parse_text(text: str, indent: int, header_only: bool = False) -> tuple[Tree | None, str, tuple[int, int]]:
+    """(tree, "", _) of a piece of a file, or (None, what is wrong, (line, column) in the text)."""
+    lead = WRAPPER if text[:1] in (" ", "\t") else ""
+    body = text + ("\n" + " " * (indent + 1) + "pass\n" if header_only else "\n")
+    too_deep = _too_deep(text)
+    if too_deep is not None:
+        return None, *too_deep
+    try:
+        root = cst.parse_module(lead + body)
+    except cst.ParserSyntaxError as error:
+        return None, *_python_says(lead, body, text, error)
+    except (RecursionError, ValueError, TypeError, AttributeError) as error:     # NUL characters, lone surrogates, nesting
+        return None, f"this text cannot be read: {type(error).__name__}", (1, 0)
+    nodes = root.body
+    if lead:
+        nodes = nodes[0].body.body
+    return Tree(root, nodes, text, len(lead)), "", (1, 0)
+
+
+def _python_says(lead: str, body: str, text: str, error: cst.ParserSyntaxError) -> tuple[str, tuple[int, int]]:
+    """The message and place of Python's own parser, which names the mistake; libcst names the tokens it expected."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(lead + body)
+    except SyntaxError as found:
+        line, column = (found.lineno or 1) - bool(lead), max((found.offset or 1) - 1, 0)
+        lines = text.count("\n") + 1
+        return found.msg, (min(max(line, 1), lines), column)
+    except (ValueError, RecursionError, MemoryError):
+        pass
+    return "this does not parse", (max(error.raw_line + 1 - bool(lead), 1), max(error.raw_column, 0))
+
+
+def _python_reads(text: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+        return True
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+
+
+_CHAIN = re.compile(r"[-+*/%@&|^.(\[{~]")
+_BRACKET = re.compile(r"[()\[\]{}]")
+
+
+def _too_deep(text: str) -> tuple[str, tuple[int, int]] | None:
+    """Expressions that libcst's recursive parser cannot take, found by counting. Text in strings counts too: it errs on the safe side
+    only for lines of thousands of operators."""
+    if len(text) < CHAIN_LIMIT:
+        return None
+    depth = 0
+    for match in _BRACKET.finditer(text):
+        depth = depth + 1 if match[0] in "([{" else max(depth - 1, 0)
+        if depth > NESTING_LIMIT:
+            line = text.count("\n", 0, match.start()) + 1
+            return f"brackets are nested more than {NESTING_LIMIT} deep here; name the inner parts", (line, 0)
+    for line in logical_lines(text, LineIndex(text)):
+        if line.end - line.start > CHAIN_LIMIT:
+            for part in text[line.start:line.end].split(","):
+                if len(part) > CHAIN_LIMIT and len(_CHAIN.findall(part)) > CHAIN_LIMIT:
+                    return f"one expression has more than {CHAIN_LIMIT} operators; name some parts of it", (line.first, line.indent)
+    return None
+
+
+def _masked(text: str, indent: int, broken: int) -> Tree | None:
+    """The tree of a text with the logical lines that do not parse replaced by `pass`, up to three of them."""
+    for _ in range(3):
+        index = LineIndex(text)
+        lines = logical_lines(text, index)
+        at = next((i for i, line in enumerate(lines) if line.first <= broken <= line.last), None)
+        if at is None:
+            return None
+        line = lines[at]
+        opens = at + 1 < len(lines) and lines[at + 1].indent > line.indent
+        stop = "if 1:" if opens else "pass"
+        text = text[:line.start] + stop + "\n" * (line.last - line.first) + text[line.end:]
+        tree, what, (broken, _column) = parse_text(text, indent)
+        if tree is not None:
+            return tree
+    return None

@@ -1,0 +1,153 @@
+"""Splits a file into definitions without parsing it: functions and methods, class headers, and single statements.
+
+A regular expression skips strings, comments and bracketed text; what is left are logical lines with their indents, and
+indents say what belongs together. Broken code is normal input: a bracket or string that is never closed ends at the next
+line that can only begin a definition, so one broken function never hides the others. Nothing is understood here beyond
+`def`, `class`, `@` and the words that continue a compound statement.
+"""
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ..source import LineIndex
+
+_TOKEN = re.compile(
+    r'''(?P<triple>"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""|\'\'\'[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*\'\'\')'''
+    r'''|(?P<open_triple>"""|\'\'\')'''
+    r'''|(?P<string>"[^"\\\r\n]*(?:\\(?:\r\n|.)[^"\\\r\n]*)*"|'[^'\\\r\n]*(?:\\(?:\r\n|.)[^'\\\r\n]*)*')'''
+    r'''|(?P<open_string>["'][^\r\n]*)'''
+    r'''|(?P<comment>\#[^\r\n]*)'''
+    r'''|(?P<open>[(\[{])|(?P<close>[)\]}])'''
+    r'''|(?P<joined>\\(?:\r\n|\r|\n))'''
+    r'''|(?P<newline>(?:\r\n|\r|\n)[ \t\f]*)''', re.DOTALL)
+
+_BEGINS = re.compile(r"(?:async[ \t]+def|def|class)[ \t]+\w+[ \t]*[(:\[]|import[ \t]+\w|from[ \t]+[\w.]+[ \t]+import\b")
+_SWALLOWED = re.compile(r"[\r\n]([ \t]*)(?:async[ \t]+def|def|class)[ \t]+\w+[ \t]*[(:]")
+_WORD = re.compile(r"async[ \t]+def[ \t]+(?P<async_name>\w+)|(?P<word>def|class)[ \t]+(?P<name>\w+)"
+                   r"|(?P<clause>else|elif|except|finally)\b|(?P<decorator>@)")
+
+
+@dataclass(frozen=True, slots=True)
+class Logical:
+    """A logical line: lines first to last (from 1), the column its text starts at, and its offsets in the text."""
+
+    first: int
+    last: int
+    indent: int
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class Piece:
+    """Lines first to last of the file that are parsed as one.
+
+    kind    "function" (its whole body), "class" (decorators and header only), "statement" (with its indented blocks)
+    name    qualified: "Block.forward"; of a statement, that of the class it stands in, "" at module level
+    header  the line of `def` or `class`
+    body    class only: the indent of what stands in it, or None when it is written on one line
+    """
+
+    kind: str
+    name: str
+    owner: str
+    indent: int
+    first: int
+    header: int
+    last: int
+    body: int | None = None
+
+
+def split(text: str, index: LineIndex) -> list[Piece]:
+    """The pieces of a file in order. Lines in none of them are blank or comments."""
+    pieces: list[Piece] = []
+    classes: list[Piece] = []
+    decorators: Logical | None = None
+    for line in logical_lines(text, index):
+        current = pieces[-1] if pieces else None
+        while classes and line.indent <= classes[-1].indent:
+            classes.pop()
+        word = _WORD.match(text, line.start)
+        clause = word is not None and word["clause"] is not None
+        if current is not None and decorators is None and current.kind != "class":
+            if line.indent > current.indent or (clause and line.indent == current.indent and current.kind == "statement"):
+                current.last = line.last
+                continue
+        if word is not None and word["decorator"]:
+            decorators = decorators or line
+            continue
+        owner = classes[-1].name if classes else ""
+        first = decorators.first if decorators is not None and decorators.indent == line.indent else line.first
+        decorators = None
+        if classes and classes[-1].body is None:
+            classes[-1].body = line.indent
+        name = word and (word["async_name"] or word["name"])
+        if name:
+            kind = "class" if word["word"] == "class" else "function"
+            piece = Piece(kind, f"{owner}.{name}" if owner else name, owner, line.indent, first, line.first, line.last)
+            pieces.append(piece)
+            if kind == "class":
+                classes.append(piece)
+        else:
+            pieces.append(Piece("statement", owner, owner, line.indent, first, line.first, line.last))
+    if decorators is not None:
+        owner = classes[-1].name if classes else ""
+        pieces.append(Piece("statement", owner, owner, decorators.indent, decorators.first, decorators.first, decorators.last))
+    return pieces
+
+
+def logical_lines(text: str, index: LineIndex) -> list[Logical]:
+    lines, unclosed = _logical_lines(text, index, strict=False)
+    if unclosed:                                # an open string may have swallowed definitions up to the next docstring
+        lines, _ = _logical_lines(text, index, strict=True)
+    return lines
+
+
+def _logical_lines(text: str, index: LineIndex, strict: bool) -> tuple[list[Logical], bool]:
+    lines: list[Logical] = []
+    unclosed, depth, position = False, 0, 0
+    start = _significant(text, re.match(r"[ \t\f]*", text).end())
+    indent = max(start, 0)
+    search = _TOKEN.search
+    while (match := search(text, position)) is not None:
+        position, kind = match.end(), match.lastgroup
+        if kind == "newline":
+            if depth and _BEGINS.match(text, position) is None:
+                continue
+            depth = 0
+            if start >= 0:
+                lines.append(_logical(index, start, match.start()))
+            start = _significant(text, position)
+            if start >= 0:
+                indent = start - match.start() - (2 if text.startswith("\r\n", match.start()) else 1)
+        elif kind == "open":
+            depth += 1
+        elif kind == "close":
+            depth = max(depth - 1, 0)
+        elif kind == "open_triple":
+            unclosed, position = True, _line_end(text, position)
+        elif strict and kind == "triple":
+            swallowed = _SWALLOWED.search(text, match.start(), match.end())
+            if swallowed is not None and len(swallowed[1]) <= indent:
+                position = _line_end(text, match.start())     # the string ends with its line, so that what follows is seen
+    if start >= 0:
+        lines.append(_logical(index, start, len(text)))
+    return lines, unclosed
+
+
+def _significant(text: str, position: int) -> int:
+    """The position if code stands there, -1 before a comment or the end of a line."""
+    return -1 if text[position:position + 1] in ("", "#", "\r", "\n") else position
+
+
+def _line_end(text: str, position: int) -> int:
+    found = re.compile(r"[\r\n]|\Z").search(text, position)
+    return found.start()
+
+
+def _logical(index: LineIndex, start: int, end: int) -> Logical:
+    first, column = index.position(start)
+    last, _ = index.position(end)
+    prefix = index.text[start - column:start]
+    return Logical(first, last, len(prefix.expandtabs()) if "\t" in prefix else column, start, end)
