@@ -87,4 +87,6 @@ def label(value: float | None, unit: str) -> str:
 
 
 def _digits(value: float) -> str:
+    if 1000 <= abs(value) < 1e6:
+        return f"{value:,.0f}"
     return f"{value:.0f}" if value == int(value) and abs(value) < 1000 else f"{value:.3g}"
