@@ -4,6 +4,7 @@
     GET /panels.js  /panels.css                       the bundle
     GET /api/panels                                   [PanelInfo]
     GET /api/functions[?path=P]                       {"files": [{"path", "functions"}]}
+    GET /api/version?path=P                           {"version"}: changes with the file's text
     GET /api/view?panel=&path=&function=&line=&column=   a payload of cuvil_ide/protocol.py
     GET /api/lint?path=P                              findings, as `cuvil lint --format json` prints them
 
@@ -61,17 +62,29 @@ class Studio:
         return to_json([panel.INFO for panel in views.PANELS])
 
     def functions(self, query: dict[str, str]) -> object:
+        """By the scan of each file's text alone, so that a large folder is listed at once."""
+        from cuvil.cst import parse
         paths = [query["path"]] if query.get("path") else self.paths()
-        return {"files": [{"path": path, "functions": [f.name for f in self._facts(path).functions]} for path in paths]}
+        listed = []
+        for path in paths:
+            try:
+                source = files.read(self._inside(path)).source
+                listed.append({"path": path, "functions": [d.name for d in parse(source).definitions if d.kind == "function"]})
+            except CuvilError as error:
+                listed.append({"path": path, "functions": [], "problem": error.what})
+        return {"files": listed}
+
+    def version(self, query: dict[str, str]) -> object:
+        from cuvil_ide.views.subject import version
+        return {"version": version(files.read(self._inside(query.get("path", ""))).source.text)}
 
     def view(self, query: dict[str, str]) -> object:
         from cuvil_ide import views
         from cuvil_ide.protocol import Position, ViewRequest, to_json
         line = _number(query, "line")
         position = Position(line, _number(query, "column") or 1) if line else None
-        shown = query.get("path", "")
-        request = ViewRequest(query.get("panel", ""), self._inside(shown), position, query.get("function", ""))
-        return to_json(views.view(self.session, request))
+        request = ViewRequest(query.get("panel", ""), self._inside(query.get("path", "")), position, query.get("function", ""))
+        return self._from_root(to_json(views.view(self.session, request)))
 
     def lint(self, query: dict[str, str]) -> object:
         from .formats import render
@@ -82,8 +95,12 @@ class Studio:
     def paths(self) -> list[str]:
         return [files.relative(path, self.root) for path in files.collect([str(self.root)])[0]][:500]
 
-    def _facts(self, path: str):
-        return self.session.facts(self._inside(path))
+    def _from_root(self, data):
+        """The same data with paths relative to the studio's folder: it is what people named, and the address of a page holds no more."""
+        if isinstance(data, dict):
+            return {key: files.relative(value, self.root) if key == "path" and isinstance(value, str) else self._from_root(value)
+                    for key, value in data.items()}
+        return [self._from_root(item) for item in data] if isinstance(data, list) else data
 
     def _inside(self, path: str) -> str:
         """The file of the studio's folder that is meant; NotHere for anything else, wherever it points."""
@@ -171,7 +188,7 @@ class Handler(BaseHTTPRequestHandler):
             super().log_message(format, *args)
 
 
-_API = {"panels": Studio.panels, "functions": Studio.functions, "view": Studio.view, "lint": Studio.lint}
+_API = {"panels": Studio.panels, "functions": Studio.functions, "version": Studio.version, "view": Studio.view, "lint": Studio.lint}
 
 
 def _number(query: dict[str, str], name: str) -> int:

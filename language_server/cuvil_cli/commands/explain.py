@@ -1,0 +1,187 @@
+"""Show what functions become: kernels, what they cost, and why ops were or were not fused.
+
+examples:
+  cuvil explain model.py                  the decorated functions, or all with tensor code
+  cuvil explain model.py:Block.forward --dim B=8 --dim T=512
+  cuvil explain --mapping                 how each kind of Python syntax becomes IR
+  cuvil explain --mapping --check model.py   proves that no op lost its place on the way to the kernels"""
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+
+from cuvil.diagnostics import CuvilError
+
+from .. import files
+from ..target import Target, chosen, parse
+from ..terminal import plural, table
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", nargs="?", metavar="FILE[:function]")
+    parser.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", help="size of a symbol, for the numbers")
+    parser.add_argument("--mapping", action="store_true", help="print how kinds of syntax become IR forms")
+    parser.add_argument("--check", metavar="FILE", help="with --mapping: check that names, lines and columns survive all passes")
+    parser.add_argument("--format", choices=("text", "json"), default="text")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.mapping or args.check:
+        return _fidelity(args, parse(args.check)) if args.check else _mapping(args)
+    if not args.source:
+        raise CuvilError("nothing to explain", expected="FILE, FILE:function, or --mapping", hint="cuvil explain model.py")
+    target, given = parse(args.source), sizes(args.dim)
+    session = _session(target)
+    explained, refused = [], 0
+    for function in chosen(session.facts(target.path), target):
+        try:
+            explained.append(explain(session, target.path, function.name, given))
+        except CuvilError as error:
+            refused += 1
+            explained.append({"function": function.name, "place": str(function.header), "refused": str(error)})
+    if not explained:
+        raise CuvilError(f"{target.path} has no function with tensor code", expected="a function decorated with @cu.compile, or annotated")
+    if args.format == "json":
+        print(json.dumps({"version": 1, "path": target.path, "functions": explained}, indent=2))
+    else:
+        print("\n\n".join(_text(e) for e in explained))
+    return 1 if refused else 0
+
+
+def sizes(pairs: list[str]) -> dict[str, int]:
+    given = {}
+    for pair in pairs:
+        name, equals, size = pair.partition("=")
+        if not equals or not name.isidentifier() or not size.isdigit() or int(size) < 1:
+            raise CuvilError(f"--dim {pair}", expected="NAME=SIZE with a size of at least 1, as in --dim B=8")
+        given[name] = int(size)
+    return given
+
+
+def explain(session, path: str, name: str, given: Mapping[str, int]) -> dict:
+    """Kernels, costs and decisions of one function as plain data; CuvilError when it cannot be compiled."""
+    from cuvil.cost import cost_of_graph, cost_of_kernel, detect, example_sizes
+    from cuvil.cost.counts import unfused
+    stages, machine = session.stages(path, name), detect()
+    graph = stages.kernels
+    function = graph.function
+    dims = example_sizes(function.symbols, given)
+
+    def cost(symbolic) -> dict:
+        c = symbolic.at(dims)
+        return {"flops": c.flops, "read": c.read, "written": c.written, "bytes": c.bytes, "intensity": c.intensity,
+                "bound": machine.bound(c.intensity), "seconds": machine.seconds(c.flops, c.bytes),
+                "formula": {"flops": str(symbolic.flops), "bytes": str(symbolic.bytes)}}
+
+    def shown(id: int) -> str:
+        op = function.by_id[id]
+        return f"%{id} {op.label or op.name}"
+
+    return {
+        "function": name, "place": str(session.function(path, name).header), "ops": sum(1 for op in function.body if op.name != "constant"),
+        "signature": {"inputs": [f"{op.label or op.attr('name')}: {op.type}" for op in function.inputs],
+                      "parameters": len(function.parameters), "results": [str(function.by_id[r].type) for r in function.results]},
+        "dims": dims, "examples": sorted(set(dims) - set(given)), "machine": str(machine), "ridge": machine.ridge,
+        "kernels": [{"name": k.name, "kind": k.kind, "ops": [shown(i) for i in k.ops], "lines": sorted({o.span.line for o in k.origins}),
+                     **cost(cost_of_kernel(function, k))} for k in graph.kernels],
+        "total": cost(cost_of_graph(graph)), "unfused": cost(unfused(function)),
+        "decisions": [{"producer": shown(d.producer), "consumer": shown(d.consumer), "fused": d.fused, "reason": d.reason,
+                       "bytes": _number(d.bytes, dims)} for d in graph.decisions],
+    }
+
+
+def _number(dim, dims: Mapping[str, int]) -> int:
+    from cuvil.cost import number
+    return number(dim, dims)
+
+
+def _text(e: dict) -> str:
+    if "refused" in e:
+        return f"{e['function']}  ({e['place']})\n  cannot be compiled: {e['refused']}"
+    from cuvil_ide.views.scale import label
+    signature = f"({', '.join(e['signature']['inputs'])}) -> {', '.join(e['signature']['results'])}"
+    lines = [f"{e['function']}{signature}  ({e['place']})",
+             f"  {plural(e['ops'], 'op')} → {plural(len(e['kernels']), 'kernel')} · {label(e['total']['flops'], 'FLOP')} · {label(e['total']['bytes'], 'B')}"
+             f" · {label(e['total']['intensity'], 'FLOP/B')} · at least {label(e['total']['seconds'], 's')}"]
+    if e["dims"]:
+        lines.append("  sizes: " + ", ".join(f"{k} = {v}{' (example)' if k in e['examples'] else ''}" for k, v in e["dims"].items()))
+    lines += [f"  machine: {e['machine']}", ""]
+    rows = [(k["name"], k["kind"], str(len(k["ops"])), label(k["flops"], "FLOP"), label(k["read"], "B"), label(k["written"], "B"),
+             label(k["intensity"], "FLOP/B"), k["bound"], ",".join(map(str, k["lines"]))) for k in e["kernels"]]
+    lines.append(_indent(table(rows, ("kernel", "kind", "ops", "work", "read", "written", "intensity", "bound", "lines"), frozenset(range(2, 7)))))
+    saved = e["unfused"]["bytes"] - e["total"]["bytes"]
+    if saved > 0:
+        lines.append(f"\n  fusion saves {label(saved, 'B')} of {label(e['unfused']['bytes'], 'B')} of traffic")
+    for fused, title in ((True, "fused"), (False, "not fused")):
+        rows = [(f"{d['producer']} → {d['consumer']}", d["reason"], label(d["bytes"], "B") if d["bytes"] else "")
+                for d in e["decisions"] if d["fused"] is fused]
+        if rows:
+            lines.append(f"\n  {title}\n" + _indent(table(rows), 4))
+    return "\n".join(lines)
+
+
+def _mapping(args: argparse.Namespace) -> int:
+    from cuvil.frontends.python.mapping import MAPPING
+    rows = [tuple(str(cell) for cell in _row(entry)) for entry in MAPPING]
+    if args.format == "json":
+        print(json.dumps({"version": 1, "mapping": [{"node": r[0], "form": r[1]} for r in rows]}, indent=2))
+    else:
+        print(table(rows, ("syntax", "becomes")))
+    return 0
+
+
+def _row(entry) -> tuple:
+    import dataclasses
+    return dataclasses.astuple(entry) if dataclasses.is_dataclass(entry) else tuple(entry)
+
+
+def _fidelity(args: argparse.Namespace, target: Target) -> int:
+    """Every op after every pass has an origin in a file, and every label the user gave a kept value is still there."""
+    session = _session(target)
+    report, lost = [], 0
+    for function in chosen(session.facts(target.path), target):
+        try:
+            history = session.stages(target.path, function.name).optimized.history
+        except CuvilError as error:
+            report.append({"function": function.name, "refused": str(error), "stages": []})
+            continue
+        stages = [{"stage": name, **audit(after, function.span, session.source(target.path))} for name, after in history]
+        lost += sum(len(s["lost"]) for s in stages)
+        report.append({"function": function.name, "refused": "", "stages": stages})
+    if args.format == "json":
+        print(json.dumps({"version": 1, "path": target.path, "ok": not lost, "functions": report}, indent=2))
+        return 1 if lost else 0
+    for entry in report:
+        if entry["refused"]:
+            print(f"{entry['function']}: not compiled: {entry['refused']}")
+            continue
+        rows = [(s["stage"], str(s["ops"]), str(s["placed"]), str(s["named"]), "; ".join(s["lost"]) or "-") for s in entry["stages"]]
+        print(f"{entry['function']}\n{_indent(table(rows, ('after', 'ops', 'with a place', 'with a name', 'lost'), frozenset({1, 2, 3})))}")
+    print(f"{plural(lost, 'op')} without a place in the source" if lost else "every op has its place in the source after every pass")
+    return 1 if lost else 0
+
+
+def audit(function, span, source) -> dict:
+    """ops, how many have a place and a name, and which lost theirs: no origin, or one that is not in its file's text."""
+    lost, placed, named, ops = [], 0, 0, 0
+    for op in function.body:
+        ops += 1
+        named += bool(op.label)
+        own = [o for o in op.origins if o.span.path != source.path or 1 <= o.span.line <= o.span.end_line <= len(source.index)]
+        if own:
+            placed += 1
+        else:
+            lost.append(f"%{op.id} {op.name}")
+    return {"ops": ops, "placed": placed, "named": named, "lost": lost}
+
+
+def _session(target: Target):
+    from cuvil_ide.session import Session
+    session = Session()
+    session.update(target.path, files.read(target.path).source.text)
+    return session
+
+
+def _indent(text: str, by: int = 2) -> str:
+    return "\n".join(" " * by + line for line in text.splitlines())

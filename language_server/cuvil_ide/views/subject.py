@@ -1,0 +1,112 @@
+"""What a view is about: one function of one file, its stages as far as they can be made, and the sizes its numbers are for."""
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from cuvil.diagnostics import CuvilError
+from cuvil.source import Span
+
+from ..lookup import function_at
+from ..protocol import Place, Position, Range, ViewRequest
+
+if TYPE_CHECKING:
+    from cuvil.frontends.python.facts import FileFacts, FunctionFacts
+    from cuvil.pipeline import Stages
+
+    from ..session import Session
+
+
+@dataclass(frozen=True)
+class Subject:
+    """stages: None when the function cannot be compiled, and then `refusal` says why. functions: all that can be shown."""
+
+    path: str
+    facts: FileFacts
+    function: FunctionFacts
+    stages: Stages | None
+    refusal: CuvilError | None
+    stale: bool
+
+    @property
+    def name(self) -> str:
+        return self.function.name
+
+    @property
+    def functions(self) -> list[str]:
+        return [f.name for f in shown(self.facts)]
+
+    @cached_property
+    def version(self) -> str:
+        """Changes with the text that this was made from."""
+        return version(self.facts.source.text)
+
+    @cached_property
+    def dims(self) -> dict[str, int]:
+        """Example sizes for the symbols that the code leaves open."""
+        from cuvil.cost import example_sizes
+        function = self.stages.function if self.stages else self.function.function
+        return example_sizes(function.symbols) if function else {}
+
+    @cached_property
+    def concrete(self) -> Stages | None:
+        """The stages at these sizes: loops, LLVM and assembly exist only for numbers."""
+        return self.stages.at(**self.dims) if self.stages and self.dims else self.stages
+
+
+def subject(session: Session, request: ViewRequest) -> Subject:
+    analysis = session.analysis(request.path)
+    facts = analysis.facts
+    function = _chosen(facts, request)
+    stages, refusal = None, None
+    try:
+        stages = session.stages(request.path, function.name)
+        _ = stages.kernels                   # what cannot be lowered at all is refused here, once for all views
+    except CuvilError as error:
+        stages, refusal = None, error
+    except Exception as error:               # a defect of ours: the text layers are still worth showing
+        stages, refusal = None, failed(error, function)
+    stale = analysis.failure is not None or function.name in facts.stale
+    return Subject(request.path, facts, function, stages, refusal, stale)
+
+
+def shown(facts: FileFacts) -> list[FunctionFacts]:
+    """Functions that a panel has something to say of: entry points, and those with tensor code."""
+    return [f for f in facts.functions if f.entry is not None or f.function is not None]
+
+
+def _chosen(facts: FileFacts, request: ViewRequest) -> FunctionFacts:
+    """The named function, else the one at the position, else the first that can be shown."""
+    if request.function:
+        found = facts.function(request.function)
+        if found is None:
+            known = ", ".join(f.name for f in facts.functions) or "none"
+            raise CuvilError(f"there is no function {request.function} in {request.path}", expected=f"one of: {known}")
+        return found
+    if request.position is not None:
+        found = function_at(facts, request.position.line, max(request.position.column - 1, 0))
+        if found is not None:
+            return found
+    candidates = [f for f in shown(facts) if f.entry is not None] or shown(facts)
+    if not candidates:
+        raise CuvilError(f"{request.path} has no function to show", Span(request.path, 1, 0, 1, 0),
+                         "a function that computes with tensors", "decorate one with @cu.compile, or annotate its parameters")
+    return candidates[0]
+
+
+def failed(error: Exception, function: FunctionFacts) -> CuvilError:
+    """A defect as the sentence that a panel shows in place of what it could not make."""
+    return CuvilError(f"Cuvil failed here: {type(error).__name__}: {error}", function.header, hint="please report this with the function's code")
+
+
+def version(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def place(span: Span | None) -> Place | None:
+    """A span as panels count: from 1."""
+    if span is None:
+        return None
+    return Place(span.path, Range(Position(span.line, span.column + 1), Position(span.end_line, span.end_column + 1)))
