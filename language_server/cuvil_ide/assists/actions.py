@@ -1,0 +1,66 @@
+"""What can be done about the findings of a piece of text: their fixes, a comment that silences one, and all safe fixes at once."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cuvil.diagnostics import Diagnostic
+from cuvil.source import Edit, Source, Span
+
+QUICKFIX, FIX_ALL = "quickfix", "source.fixAll.cuvil"
+
+
+@dataclass(frozen=True)
+class Action:
+    """diagnostics: those it answers. preferred: safe, and what most people would do."""
+
+    title: str
+    kind: str
+    edits: tuple[Edit, ...]
+    diagnostics: tuple[Diagnostic, ...] = ()
+    preferred: bool = False
+
+
+def actions(source: Source, diagnostics: Sequence[Diagnostic], span: Span) -> list[Action]:
+    """For the lines that the span touches. A display fix is words, not an action; it is in the finding's message."""
+    here = [d for d in diagnostics if d.span.path == source.path and d.span.line <= span.end_line and span.line <= d.span.end_line]
+    found = [Action(d.fix.title, QUICKFIX, d.fix.edits, (d,), preferred=d.fix.applicability == "safe")
+             for d in here if d.fix is not None and d.fix.applicability != "display"]
+    found += [Action(f"Silence {d.name} on this line", QUICKFIX, (suppression(source, d),), (d,))
+              for d in here if d.code.startswith("CUV") and d.name != "unused-suppression" and d.code > "CUV099"]
+    everything = fix_all(diagnostics)
+    if everything:
+        found.append(Action("Fix all safe findings (Cuvil)", FIX_ALL, everything))
+    return found
+
+
+def fix_all(diagnostics: Sequence[Diagnostic]) -> tuple[Edit, ...]:
+    """The edits of all safe fixes; of two that overlap, the first in the text. A second round takes the other."""
+    edits: list[Edit] = []
+    taken: list[Span] = []
+    for diagnostic in diagnostics:
+        if diagnostic.fix is None or diagnostic.fix.applicability != "safe":
+            continue
+        spans = [e.span for e in diagnostic.fix.edits]
+        if any(_overlap(a, b) for a in spans for b in taken):
+            continue
+        taken += spans
+        edits += diagnostic.fix.edits
+    return tuple(edits)
+
+
+def suppression(source: Source, diagnostic: Diagnostic) -> Edit:
+    """A comment at the end of the finding's first line, or one more name in the comment that is already there."""
+    line = source.line(diagnostic.span.line)
+    marker = "# cuvil: ignore["
+    start = line.find(marker)
+    if start >= 0:
+        column, text = start + len(marker), f"{diagnostic.name}, "
+    else:
+        column, text = len(line.rstrip()), f"  {marker}{diagnostic.name}]"
+    place = Span(source.path, diagnostic.span.line, column, diagnostic.span.line, column if start >= 0 else len(line))
+    return Edit(place, text)
+
+
+def _overlap(a: Span, b: Span) -> bool:
+    return (a.line, a.column) < (b.end_line, b.end_column) and (b.line, b.column) < (a.end_line, a.end_column)

@@ -1,0 +1,67 @@
+"""All rules, and what runs them over a file: settings, suppressions, and isolation of a rule that fails.
+
+A new rule is one file here and its line in RULES.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cuvil.diagnostics import Diagnostic
+
+from ..config import Config
+from . import (
+    axis_out_of_range,
+    bare_squeeze,
+    concat_mismatch,
+    constant_comparison,
+    format_arguments,
+    format_of_tensor,
+    impossible_reshape,
+    matmul_shape_mismatch,
+    outer_broadcast,
+    shape_mismatch,
+    unused_suppression,
+)
+from .rule import Rule
+from .suppressions import apply, suppressions
+
+if TYPE_CHECKING:
+    from cuvil.frontends.python.facts import FileFacts
+
+RULES: tuple[Rule, ...] = tuple(module.RULE for module in (
+    matmul_shape_mismatch,
+    concat_mismatch,
+    axis_out_of_range,
+    impossible_reshape,
+    outer_broadcast,
+    bare_squeeze,
+    shape_mismatch,
+    constant_comparison,
+    format_of_tensor,
+    format_arguments,
+    unused_suppression,
+))
+
+
+def check(facts: FileFacts, config: Config = Config(), plugins: Sequence[Rule] = ()) -> list[Diagnostic]:
+    """The findings of a file, in the order of its text, after settings and suppressions."""
+    path = facts.source.path
+    rules = [rule for rule in (*RULES, *plugins) if config.enabled(rule.code, rule.name, path)]
+    found: dict[Diagnostic, None] = {}
+    for rule in rules:
+        try:
+            found.update(dict.fromkeys(rule.check(facts)))
+        except Exception as error:                     # one rule that fails must not take the others with it
+            found[_failed(rule, facts, error)] = None
+    marks = suppressions(facts.source)
+    kept = apply(found, marks)
+    if any(rule is unused_suppression.RULE for rule in rules):
+        kept += unused_suppression.unused(facts, marks, rules, (*RULES, *plugins))
+    return sorted(filter(None, map(config.apply, kept)), key=lambda d: (d.span, d.code))
+
+
+def _failed(rule: Rule, facts: FileFacts, error: Exception) -> Diagnostic:
+    from cuvil.source import Span
+    message = f"rule {rule.name} could not check this file ({type(error).__name__}: {error}); its findings are missing"
+    return Diagnostic("CUV003", "rule-failed", "internal", message, Span(facts.source.path, 1, 0, 1, 0), "proved", "info")

@@ -1,0 +1,78 @@
+"""A number format applied to a tensor that is not one number.
+
+What: a format spec (`{scores:.3f}`, `format(scores, ".3f")`) on a tensor or array with at least one axis, or a %-conversion
+to a number (`%.3f`) on one with more than one element.
+Why: the line raises TypeError or ValueError when it runs, and such lines are mostly in logging and reporting code that
+runs last.
+Example: `print(f"scores: {scores:.3f}")` where scores has shape [N]
+Instead: `f"{scores.mean():.3f}"`, `f"{scores.item():.3f}"` for one element, or no spec.
+Fix: display: which number was meant only the author knows.
+
+Silent for 0-d tensors, without a spec, with `!r` or `!s`, and when the rank is unknown.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from cuvil.diagnostics import Diagnostic, Evidence, Fix
+from cuvil.ir.dims import proved_different
+from cuvil.ir.types import TensorType
+
+from ..lookup import value_of
+from .formats import Field, uses
+from .rule import Invalid, Rule
+
+if TYPE_CHECKING:
+    from cuvil.frontends.python.facts import FileFacts
+
+_START = "import torch\n\ndef f():\n    x = torch.zeros(4, 3)\n"
+VALID = (
+    _START + "    return f'{x.sum():.3f}'\n",
+    _START + "    return f'{x}'\n",
+    _START + "    return f'{x!r:>80}'\n",
+    _START + "    return '%s' % (x,)\n",
+    "import torch\n\ndef f(x: torch.Tensor):\n    return f'{x:.3f}'\n",
+)
+INVALID = (
+    Invalid(_START + "    return f'»{x:.3f}«'\n", "[4, 3]"),
+    Invalid(_START + "    return »'{:.3f}'.format(x)«\n", "[4, 3]"),
+    Invalid(_START + "    return »'%.3f' % (x,)«\n", "12 elements"),
+    Invalid(_START + "    return »'%.3f' % x«\n", "12 elements"),
+)
+
+
+def check(facts: FileFacts) -> Iterator[Diagnostic]:
+    from cuvil.frontends.python.values import Tensor
+    for use in uses(facts):
+        for field in use.fields:
+            if field.argument is None or field.spec in ("", "*"):
+                continue
+            where = facts.module.span(field.argument)
+            value = value_of(facts, where)
+            if not isinstance(value, Tensor) or not (reason := _fails(field, value.type)):
+                continue
+            shown = f"%{field.spec}" if field.style == "%" else f"{field.spec!r}"
+            yield RULE.finding(
+                f"the format {shown} needs one number, and {facts.source.slice(where)} is a tensor of shape {_shape(value.type)}: {reason}",
+                facts.module.span(use.node), (Evidence(where, f"has type {value.type}"),),
+                Fix("display", "format one element (.item(), .mean()), or leave the format spec out"))
+
+
+def _fails(field: Field, type: TensorType) -> str:
+    """Why formatting raises for every input; "" if it may work."""
+    if type.shape is None:
+        return ""
+    if field.style == "{":
+        return "a tensor with axes takes no format spec" if not field.conversion and type.rank else ""
+    if field.spec in "srac" or not proved_different(type.numel, 1):
+        return ""
+    return f"{type.numel} elements cannot become one number"
+
+
+def _shape(type: TensorType) -> str:
+    return f"[{', '.join(map(str, type.shape or ()))}]"
+
+
+RULE = Rule("CUV941", "format-of-tensor", kind="format-error", severity="error", certainty="proved", check=check,
+            manual=__doc__, valid=VALID, invalid=INVALID)

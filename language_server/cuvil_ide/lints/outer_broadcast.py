@@ -1,0 +1,151 @@
+"""A column meets a vector and silently becomes a table that is then reduced.
+
+What: a tensor of shape [N, 1] and one of shape [N] are combined elementwise, which gives [N, N], and all of that goes into
+a reduction.
+Why: the result has the right type and no error is raised, but it averages N*N differences, of which only N were meant: a loss or
+a metric that is wrong by the pairs that do not belong together.
+Example: `(model(x) - target).abs().mean()` where the model's last layer has one output and target is [N]
+Instead: `(model(x).squeeze(-1) - target).abs().mean()`
+Fix: unsafe: squeezing the column changes the result, which is the point.
+
+Silent when the single axis is written out (`[:, None]`, `unsqueeze`, `view`), when an axis of the table survives to its use
+(pairwise distances), and when N is not proved to be the same on both sides.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from cuvil.diagnostics import Diagnostic, Evidence, Fix
+from cuvil.ops.definition import DEFINITIONS, ELEMENTWISE, REDUCTION
+from cuvil.source import Edit, Span
+
+from .rule import Invalid, Rule
+
+if TYPE_CHECKING:
+    from cuvil.frontends.python.facts import FileFacts
+    from cuvil.ir.function import Function, Op
+
+_START = "import torch\nimport torch.nn as nn\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n    N, C = x.shape\n"
+VALID = (
+    # Pairs on purpose: the axis is written.
+    "import torch\n\ndef f():\n    a, b = torch.zeros(8), torch.zeros(8)\n    return (a[:, None] - b).abs().mean()\n",
+    "import torch\n\ndef f():\n    a, b = torch.zeros(8), torch.zeros(8)\n    return (a.unsqueeze(1) - b).abs().mean()\n",
+    # The table is the result, or is reduced along one axis only.
+    "import torch\n\ndef f():\n    a, b = torch.zeros(8, 3)[:, :1], torch.zeros(8)\n    return a - b\n",
+    "import torch\n\ndef f():\n    a, b = torch.zeros(8, 3)[:, :1], torch.zeros(8)\n    return (a - b).abs().min(dim=1).values\n",
+    # Different sizes: a table can only be meant.
+    "import torch\n\ndef f():\n    a, b = torch.zeros(8, 3)[:, :1], torch.zeros(5)\n    return (a - b).mean()\n",
+    "import torch\n\ndef f():\n    a, b = torch.zeros(8, 3)[:, :1], torch.zeros(8)\n    return (a.squeeze(-1) - b).mean()\n",
+)
+INVALID = (
+    Invalid("import torch\n\ndef f():\n    a, b = torch.zeros(8, 3)[:, :1], torch.zeros(8)\n    return (»a - b«).abs().mean()\n",
+            "[8, 1] with [8] broadcasts to [8, 8]",
+            "import torch\n\ndef f():\n    a, b = torch.zeros(8, 3)[:, :1], torch.zeros(8)\n    return (a.squeeze(-1) - b).abs().mean()\n"),
+    Invalid("import torch\nfrom torch import nn\n\nclass Head(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.out = nn.Linear(24, 1)\n\n    def forward(self, x):\n        return self.out(x)\n\n"
+            "def error(target):\n    guess = Head()(torch.zeros(16, 24))\n    gap = »torch.zeros(16) - guess«\n    return (gap * gap).mean()\n",
+            "[16, 1] with [16] broadcasts to [16, 16]"),
+)
+
+
+def check(facts: FileFacts) -> Iterator[Diagnostic]:
+    seen: set[Span] = set()
+    for function in facts.functions:
+        if function.function is None:
+            continue
+        for op, column, vector in _tables(function.function):
+            origin = op.origins[0] if op.origins else None
+            if origin is None or origin.span in seen or origin.span.path != facts.source.path:
+                continue
+            if _written_out(function.function, column) or not _only_reduced(function.function, op):
+                continue
+            seen.add(origin.span)
+            size = column.type.shape[0]
+            evidence = tuple(Evidence(side.origins[0].span, f"has shape {_shape(side)}") for side in (column, vector) if side.origins)
+            yield RULE.finding(
+                f"{_shape(column)} with {_shape(vector)} broadcasts to {_shape(op)}: all {size}*{size} pairs are reduced, not {size} of them",
+                origin.span, evidence, _fix(facts, origin.span, column))
+
+
+def _tables(function: Function) -> Iterator[tuple[Op, Op, Op]]:
+    """(op, its [N, 1] operand, its [N] operand) for ops whose result is [N, N]."""
+    for op in function.body:
+        definition = DEFINITIONS.get(op.name)
+        if definition is None or definition.kind != ELEMENTWISE or op.type.rank != 2 or op.type.shape[0] != op.type.shape[1]:
+            continue
+        operands = [function.by_id[id] for id in op.operands]
+        size = op.type.shape[0]
+        column = next((o for o in operands if o.type.shape == (size, 1)), None)
+        vector = next((o for o in operands if o.type.shape == (size,)), None)
+        if size != 1 and column is not None and vector is not None:
+            yield op, column, vector
+
+
+def _written_out(function: Function, column: Op) -> bool:
+    """The single axis of the column was made by a reshape, which is what `[:, None]`, `unsqueeze` and `view` are."""
+    while True:
+        if column.name == "reshape":
+            return True
+        definition = DEFINITIONS.get(column.name)
+        if definition is None or definition.kind != ELEMENTWISE:
+            return False
+        shaped = [o for id in column.operands if (o := function.by_id[id]).type.shape == column.type.shape]
+        if not shaped:
+            return False
+        column = shaped[0]
+
+
+def _only_reduced(function: Function, table: Op) -> bool:
+    """Every use of the table ends, after elementwise steps, in a reduction over both of its axes."""
+    todo, reduced, seen = [table], False, {table.id}
+    while todo:
+        value = todo.pop()
+        if value.id in function.results:
+            return False
+        for user in function.users[value.id]:
+            definition = DEFINITIONS.get(user.name)
+            if definition is None:
+                return False
+            if user.type.rank == 0 and (definition.kind == REDUCTION or user.attr("axes") is not None or user.attr("axis") is not None):
+                reduced = True
+            elif (definition.kind == ELEMENTWISE or user.name == "pow") and user.type.shape == table.type.shape:
+                if user.id not in seen:
+                    seen.add(user.id)
+                    todo.append(user)
+            elif definition.kind == REDUCTION and set(user.attr("axes", ())) == {0, 1}:      # keepdims
+                reduced = True
+            else:
+                return False
+    return reduced
+
+
+def _fix(facts: FileFacts, span: Span, column: Op) -> Fix | None:
+    """`.squeeze(-1)` behind the side that is the column, where the code shows it as one expression."""
+    node = facts.module.node_at(span.line, span.column)
+    while node is not None and (facts.module.span(node) != span or not isinstance(node, cst.BinaryOperation)):
+        node = facts.module.parent(node)
+    if node is None:
+        return None
+    from cuvil.frontends.python.values import Tensor
+
+    from ..lookup import value_of
+    for side in (node.left, node.right):
+        where = facts.module.span(side)
+        value = value_of(facts, where)
+        if isinstance(value, Tensor) and value.type.shape == column.type.shape:
+            text = facts.source.slice(where)
+            simple = isinstance(side, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) or bool(side.lpar)
+            return Fix("unsafe", "Drop the single axis: .squeeze(-1)",
+                       (Edit(where, f"{text}.squeeze(-1)" if simple else f"({text}).squeeze(-1)"),))
+    return None
+
+
+def _shape(op: Op) -> str:
+    return f"[{', '.join(map(str, op.type.shape))}]"
+
+
+RULE = Rule("CUV108", "outer-broadcast", kind="silent-broadcast", severity="warning", certainty="likely", check=check,
+            manual=__doc__, valid=VALID, invalid=INVALID)

@@ -1,0 +1,55 @@
+"""Operations that the library would refuse, found by the front end while it walked; shared by the rules that report them.
+
+Each problem belongs to one family, and each family is one rule, so that people can read and silence them one by one.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from cuvil.diagnostics import Diagnostic, Evidence
+
+from .guards import expected_to_fail
+from .rule import Rule
+
+if TYPE_CHECKING:
+    from cuvil.frontends.python.facts import FileFacts, Problem
+
+_CONTRACTIONS = {"@", "matmul", "mm", "bmm", "addmm", "baddbmm", "dot", "inner", "mv", "linear", "Linear", "einsum", "tensordot",
+                 "scaled_dot_product_attention", "conv1d", "conv2d", "Conv1d", "Conv2d", "__matmul__"}
+_JOINS = {"cat", "concat", "concatenate", "stack", "vstack", "hstack", "dstack", "column_stack"}
+_RESHAPES = {"reshape", "view", "unflatten", "view_as", "reshape_as", "resize"}
+
+
+def family(problem: Problem) -> str:
+    """The name of the rule that reports the problem."""
+    if problem.kind != "shape-mismatch":
+        return problem.kind
+    if problem.what.startswith("axis "):
+        return "axis-out-of-range"
+    operation = problem.operation.rpartition(".")[2]
+    if operation in _CONTRACTIONS:
+        return "matmul-shape-mismatch"
+    if operation in _JOINS:
+        return "concat-mismatch"
+    if operation in _RESHAPES:
+        return "impossible-reshape"
+    return "shape-mismatch"
+
+
+def report(facts: FileFacts, rule: Rule) -> Iterator[Diagnostic]:
+    """The problems of the rule's family. The same place reached through several calls is one finding."""
+    seen = set()
+    for function in (None, *facts.functions):
+        for problem in facts.problems if function is None else function.problems:
+            if family(problem) != rule.name or problem.span in seen or problem.span.path != facts.source.path:
+                continue
+            seen.add(problem.span)
+            if expected_to_fail(facts, problem.span):
+                continue
+            what = problem.what[:1].upper() + problem.what[1:]
+            message = f"{what}; expected {problem.expected}" if problem.expected else what
+            if problem.operation:
+                message = f"{problem.operation}: {message}"
+            calls = tuple(Evidence(span, "called here") for span in problem.callers)
+            yield rule.finding(message, problem.span, problem.evidence + calls)

@@ -1,0 +1,233 @@
+"""The state of a workspace: texts as they are in the editor, and everything known about them, each thing computed once.
+
+    session = Session("/path/to/project")
+    session.update("model.py", text, version=3)      # an editor's text; files that are not open are read from disk
+    session.facts("model.py"), session.diagnostics("model.py"), session.stages("model.py", "Block.forward")
+
+`update` only notes the text and returns at once; work happens in the call that asks, always on the newest text, under one
+lock, so any thread may ask. Code that cannot be analysed leaves a diagnostic and the last good result, never an exception
+from the analysis itself; a file that cannot be read, or a function that cannot be compiled, is a CuvilError.
+"""
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cuvil.diagnostics import CuvilError, Diagnostic
+from cuvil.source import Source, Span
+
+from . import config as settings
+
+if TYPE_CHECKING:
+    from cuvil.frontends.python.facts import FileFacts, FunctionFacts
+    from cuvil.pipeline import Stages
+
+    from .assists.actions import Action
+    from .assists.hints import Hint
+    from .assists.hover import Hover
+    from .assists.lenses import Lens
+    from .assists.symbols import Symbol
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What was computed for one text. failure: set when the facts are those of an older text, or empty."""
+
+    source: Source
+    facts: FileFacts
+    failure: Diagnostic | None = None
+
+
+class Session:
+    """trusted: whether code of the project (plugins) may be run."""
+
+    def __init__(self, root: str | Path = ".", trusted: bool = False) -> None:
+        self.root = str(Path(root).absolute())
+        self.trusted = trusted
+        self._texts: dict[str, tuple[str, int | None]] = {}       # open documents
+        self._sources: dict[str, Source] = {}                     # the newest text of each, with its line index
+        self._texts_lock = threading.Lock()                       # held for moments only
+        self._work = threading.RLock()                            # held while analysing
+        self._analyses: dict[str, Analysis] = {}
+        self._diagnostics: dict[str, tuple[Analysis, settings.Config, list[Diagnostic]]] = {}
+        self._stages: dict[tuple[str, str], tuple[FunctionFacts, Stages]] = {}
+        self._configs: dict[str, settings.Config] = {}
+        self._plugins: dict[str, tuple[list, list[Diagnostic]]] = {}
+        self._frontend = None
+
+    # Texts
+
+    def update(self, path: str, text: str, version: int | None = None) -> None:
+        """The editor's text of a file. Cheap: nothing is analysed here."""
+        with self._texts_lock:
+            self._texts[path] = text, version
+            self._sources.pop(path, None)
+
+    def close(self, path: str) -> None:
+        """From now on the file is what is on disk."""
+        with self._texts_lock:
+            self._texts.pop(path, None)
+            self._sources.pop(path, None)
+
+    def version(self, path: str) -> int | None:
+        with self._texts_lock:
+            return self._texts.get(path, ("", None))[1]
+
+    def is_open(self, path: str) -> bool:
+        with self._texts_lock:
+            return path in self._texts
+
+    def source(self, path: str) -> Source:
+        """The newest text; CuvilError if there is none to read."""
+        with self._texts_lock:
+            if (source := self._sources.get(path)) is not None and path in self._texts:
+                return source
+            if path in self._texts:
+                source = self._sources[path] = Source(path, self._texts[path][0])
+                return source
+        return Source(path, read(path))
+
+    def forget_settings(self) -> None:
+        """Settings or files beside the open ones changed: read them again on the next question."""
+        with self._work:
+            self._configs.clear()
+            self._plugins.clear()
+            self._diagnostics.clear()
+
+    def config(self, path: str) -> settings.Config:
+        folder = str(Path(path).absolute().parent)
+        if folder not in self._configs:
+            self._configs[folder] = settings.load(folder)
+        return self._configs[folder]
+
+    # Facts and findings
+
+    def analysis(self, path: str) -> Analysis:
+        with self._work:
+            source = self.source(path)
+            last = self._analyses.get(path)
+            if last is not None and last.source.text == source.text:
+                return last
+            analysis = self._analyse(source, last)
+            self._analyses[path] = analysis
+            return analysis
+
+    def facts(self, path: str) -> FileFacts:
+        return self.analysis(path).facts
+
+    def diagnostics(self, path: str) -> list[Diagnostic]:
+        """Findings of the rules, settings applied; refusals are not among them."""
+        from . import lints
+        with self._work:
+            analysis, config = self.analysis(path), self.config(path)
+            kept = self._diagnostics.get(path)
+            if kept is not None and kept[0] is analysis and kept[1] is config:
+                return kept[2]
+            plugins, notes = self._load_plugins(config)
+            found = lints.check(analysis.facts, config, plugins)
+            found += ([analysis.failure] if analysis.failure else []) + notes
+            self._diagnostics[path] = analysis, config, found
+            return found
+
+    def stages(self, path: str, function: str) -> Stages:
+        """The stages of a function, made as far as they are asked for; CuvilError if it is not there or cannot be compiled."""
+        from cuvil.pipeline import Stages
+        with self._work:
+            facts = self.function(path, function)
+            kept = self._stages.get((path, function))
+            if kept is not None and kept[0] is facts:
+                return kept[1]
+            if facts.refusal is not None:
+                raise facts.refusal
+            if facts.function is None:
+                raise CuvilError(f"{function} has no tensor code", facts.header, "a function that computes with tensors")
+            stages = Stages.of(facts.function)
+            self._stages[path, function] = facts, stages
+            return stages
+
+    def function(self, path: str, name: str) -> FunctionFacts:
+        facts = self.facts(path)
+        found = facts.function(name)
+        if found is None:
+            known = ", ".join(f.name for f in facts.functions) or "none"
+            raise CuvilError(f"there is no function {name} in {path}", expected=f"one of: {known}")
+        return found
+
+    # Editor features, each in its own file
+
+    def hover(self, path: str, line: int, column: int) -> Hover | None:
+        from .assists import hover
+        with self._work:
+            return hover.hover(self, path, line, column)
+
+    def hints(self, path: str, first: int = 1, last: int | None = None) -> list[Hint]:
+        from .assists import hints
+        return hints.hints(self.facts(path), first, last)
+
+    def lenses(self, path: str) -> list[Lens]:
+        from .assists import lenses
+        return lenses.lenses(self.facts(path))
+
+    def resolve_lens(self, path: str, lens: Lens) -> Lens:
+        from .assists import lenses
+        with self._work:
+            return lenses.resolve(self, path, lens)
+
+    def actions(self, path: str, span: Span) -> list[Action]:
+        from .assists import actions
+        return actions.actions(self.source(path), self.diagnostics(path), span)
+
+    def symbols(self, path: str) -> list[Symbol]:
+        from .assists import symbols
+        return symbols.symbols(self.facts(path))
+
+    def document(self, uri: str) -> str:
+        from .assists import documents
+        with self._work:
+            return documents.document(self, uri)
+
+    # How an analysis is made
+
+    def _analyse(self, source: Source, last: Analysis | None) -> Analysis:
+        from cuvil.frontends import python
+        try:
+            return Analysis(source, python.analyze(source, self._workspace()))
+        except CuvilError as error:
+            failure = error.to_diagnostic(source.path)
+        except Exception as error:                 # a defect of ours; the user's work goes on with what was known before
+            failure = Diagnostic("CUV003", "analysis-failed", "internal",
+                                 f"Cuvil could not analyse this text ({type(error).__name__}: {error}); "
+                                 "what it shows is from an earlier one. Please report this.",
+                                 Span(source.path, 1, 0, 1, 0), "proved", "info")
+        if last is not None:
+            return Analysis(source, last.facts, failure)
+        return Analysis(source, python.analyze(Source(source.path, ""), self._workspace()), failure)
+
+    def _workspace(self):
+        if self._frontend is None:
+            from cuvil.frontends.python.workspace import Workspace
+            self._frontend = Workspace(self.root)
+        return self._frontend
+
+    def _load_plugins(self, config: settings.Config) -> tuple[list, list[Diagnostic]]:
+        if not config.plugins:
+            return [], []
+        if config.root not in self._plugins:
+            from .plugins import load_plugins
+            self._plugins[config.root] = load_plugins(config, self.trusted)
+        return self._plugins[config.root]
+
+
+def read(path: str) -> str:
+    """A file's text, decoded as Python does (UTF-8, or its coding line); CuvilError when it cannot be."""
+    import tokenize
+    try:
+        with tokenize.open(path) as file:
+            return file.read()
+    except OSError as error:
+        raise CuvilError(f"cannot read {path}: {error.strerror or error}", expected="a readable file") from None
+    except (UnicodeDecodeError, SyntaxError) as error:
+        raise CuvilError(f"cannot decode {path}: {error}", expected="UTF-8, or a coding line that says what else",
+                         hint="save the file as UTF-8") from None

@@ -1,0 +1,179 @@
+"""`cuvil lsp`: the server process. What it answers is in handlers.py, how it compiles on save in compile_on_save.py.
+
+One thread analyses; the event loop only reads, answers and forgets. A question waits for its turn in that thread and is then
+answered from the newest text, whatever was typed meanwhile, so a burst of keystrokes costs one analysis. Every request gets
+an answer; an error of ours is a short message and a line in the log (stderr), never a traceback to the client.
+"""
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcException, JsonRpcInternalError
+from pygls.lsp.server import LanguageServer
+from pygls.protocol import JsonRPCNotification, LanguageServerProtocol, default_converter, lsp_method
+
+from cuvil.diagnostics import CuvilError
+from cuvil_ide.session import Session
+
+from .options import Options
+from .translate import Translator, uri_of
+
+log = logging.getLogger("cuvil")
+Answer = TypeVar("Answer")
+
+# Between two bytecodes of the analysing thread the reader gets its turn after this long, in seconds (Python's default is 5 ms).
+SWITCH_INTERVAL = 0.001
+REQUEST_FAILED = -32803
+
+
+class Protocol(LanguageServerProtocol):
+    """pygls's, except: utf-8 wherever the client can, virtual documents offered, malformed requests answered, no tracebacks."""
+
+    @lsp_method(lsp.INITIALIZE)
+    def lsp_initialize(self, params: lsp.InitializeParams):
+        general = params.capabilities.general
+        if general is not None and "utf-8" in [str(getattr(e, "value", e)) for e in general.position_encodings or ()]:
+            general.position_encodings = [lsp.PositionEncodingKind.Utf8]
+        result = yield from super().lsp_initialize(params)
+        result.capabilities.workspace.text_document_content = lsp.TextDocumentContentOptions(schemes=["cuvil"])
+        result.capabilities.experimental = {"cuvil": {"version": 1, "requests": [
+            "cuvil/panels", "cuvil/view", "cuvil/reveal", "cuvil/status", "cuvil/virtualDocument"]}}
+        return result
+
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        try:
+            return super().structure_message(data)
+        except JsonRpcException as error:
+            if "id" in data and "method" in data:
+                self._send_response(data["id"], error=error.to_response_error())
+            return JsonRPCNotification(method="$/malformed", jsonrpc="2.0", params=None)
+
+    def _send_response(self, msg_id: Any, result: Any = None, error: lsp.ResponseError | None = None) -> None:
+        if error is not None and isinstance(error.data, dict) and "traceback" in error.data:
+            error.data = None
+        super()._send_response(msg_id, result, error)
+
+
+class CuvilServer(LanguageServer):
+    """The state of one connection: the session, the thread that works for it, and what the client can do."""
+
+    def __init__(self) -> None:
+        from cuvil import __version__
+        super().__init__("cuvil", __version__, protocol_cls=Protocol, converter_factory=default_converter, max_workers=4)
+        self.session = Session()
+        self.options = Options()
+        self.thread = ThreadPoolExecutor(1, "cuvil-analysis")
+        self.compiler = None                          # compile_on_save.Compiler, made on the first save
+        self.pending_notes: list[str] = []           # about settings; shown once the client is ready
+        self._publishing: set[str] = set()
+
+    # Asking
+
+    async def ask(self, question: Callable[..., Answer], *arguments: Any) -> Answer:
+        """Answer a question in the analysing thread. A cancelled request whose turn has not come is never computed."""
+        return await asyncio.get_running_loop().run_in_executor(self.thread, question, *arguments)
+
+    @property
+    def translator(self) -> Translator:
+        encoding = self.workspace.position_encoding
+        return Translator(str(getattr(encoding, "value", encoding)))
+
+    # Telling
+
+    def publish(self, path: str) -> None:
+        """Push diagnostics to a client that cannot pull. Calls that come while one waits for its turn are one."""
+        if path not in self._publishing:
+            self._publishing.add(path)
+            asyncio.get_running_loop().create_task(self._publish(path))
+
+    async def _publish(self, path: str) -> None:
+        def newest():
+            self._publishing.discard(path)
+            return self.session.version(path), self.session.source(path), self.session.diagnostics(path)
+        try:
+            version, source, found = await self.ask(newest)
+        except CuvilError:
+            version, found = None, []
+        if version == self.session.version(path):     # otherwise a newer one is on its way
+            translate = self.translator
+            items = [translate.diagnostic(source, d) for d in found] if found else []
+            if self.compiler is not None:
+                items += self.compiler.diagnostics(path)
+            self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri_of(path), items, version))
+
+    def refresh(self, path: str) -> None:
+        """What is shown for a file changed for another reason than its text (a compile ended, settings changed)."""
+        if not self.pulls:
+            self.publish(path)
+        elif self._can("diagnostics"):
+            self.workspace_diagnostic_refresh(None)
+        if self._can("code_lens"):
+            self.workspace_code_lens_refresh(None)
+
+    @property
+    def pulls(self) -> bool:
+        document = self.client_capabilities.text_document
+        return document is not None and document.diagnostic is not None
+
+    def _can(self, what: str) -> bool:
+        workspace = self.client_capabilities.workspace
+        part = getattr(workspace, what, None) if workspace else None
+        return bool(part and part.refresh_support)
+
+    def note(self, message: str, type: lsp.MessageType = lsp.MessageType.Warning) -> None:
+        self.window_show_message(lsp.ShowMessageParams(type, message))
+
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        log.error("%s: %s", getattr(source, "__name__", source), error)
+
+    def shutdown(self) -> None:
+        self.thread.shutdown(wait=False, cancel_futures=True)
+        if self.compiler is not None:
+            self.compiler.stop()
+        super().shutdown()
+
+
+def guarded(handler: Callable) -> Callable:
+    """A handler whose errors are answers: refusals in their own words, malformed parameters by name, defects in one line."""
+    async def answer(server: CuvilServer, params: Any) -> Any:
+        try:
+            return await handler(server, params)
+        except CuvilError as error:
+            raise JsonRpcException(message=str(error), code=REQUEST_FAILED) from None
+        except (JsonRpcException, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            log.exception("%s failed", handler.__name__)
+            raise JsonRpcInternalError(message=f"Cuvil could not answer: {type(error).__name__}: {error}") from None
+    answer.__name__ = handler.__name__
+    return answer
+
+
+def make() -> CuvilServer:
+    from .handlers import FEATURES
+    server = CuvilServer()
+    for method, handler, options in FEATURES:
+        answer = guarded(handler)
+        # pygls passes the server to handlers whose first parameter is so named or typed; binding it here needs no magic.
+        async def bound(params: Any = None, answer=answer) -> Any:
+            return await answer(server, params)
+        server.feature(method, options)(bound)
+    return server
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Serve over stdin and stdout until the client goes away."""
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="cuvil lsp: %(levelname)s: %(message)s")
+    logging.getLogger("pygls").setLevel(logging.CRITICAL)
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    output, sys.stdout = sys.stdout.buffer, sys.stderr          # a stray print must not tear the protocol
+    make().start_io(stdout=output)
+    return 0
+
+
