@@ -47,8 +47,8 @@ class Op:
 
     @property
     def key(self) -> tuple:
-        """What makes two ops compute the same value."""
-        return self.name, self.operands, self.attrs, self.type
+        """What makes two ops compute the same value. Attributes by their text: 0.0 == -0.0 == False, but they are not the same value."""
+        return self.name, self.operands, repr(self.attrs), self.type
 
 
 def sorted_attrs(attrs: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:

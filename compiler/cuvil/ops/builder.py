@@ -18,6 +18,17 @@ from .promotion import common_dtype
 Number = bool | int | float | Poly
 
 
+def number(value: bool | int | float, dtype: DType) -> bool | int | float:
+    """A Python number as an element of dtype holds it: integers wrap, floats lose their fraction; floats stay exact doubles."""
+    if dtype == DType.BOOL:
+        return bool(value)
+    if dtype.is_float:
+        return float(value)
+    bits = dtype.size * 8
+    wrapped = int(value) & ((1 << bits) - 1)
+    return wrapped - (1 << bits) if dtype != DType.U8 and wrapped >> (bits - 1) else wrapped
+
+
 class Builder:
     """A growing list of ops.
 
@@ -58,8 +69,10 @@ class Builder:
         return self.append("parameter", (), {"name": name}, type, name)
 
     def constant(self, value: Number, dtype: DType) -> Op:
-        """A 0-d number; a symbolic size gives an i64."""
-        return self.emit("constant", value=value, dtype=dtype)
+        """A 0-d number. A symbolic size is an i64 that is cast."""
+        if isinstance(value, Poly):
+            return self.cast(self.emit("constant", value=value, dtype=DType.I64), dtype)
+        return self.emit("constant", value=number(value, dtype), dtype=dtype)
 
     def cast(self, x: Op, dtype: DType) -> Op:
         return x if x.type.dtype == dtype else self.emit("cast", x, dtype=dtype)

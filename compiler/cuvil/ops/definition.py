@@ -14,12 +14,12 @@ under the dotted names it is captured from; its signature is the library's own, 
 """
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..ir.dims import Dim
-from ..ir.function import Op
 from ..ir.scalar import Expr
 from ..ir.types import TensorType
 
@@ -37,18 +37,39 @@ WINDOW = "window"              # folded from a sliding window: pooling
 COMPOSITE = "composite"        # named for people; `decompose` says what it is made of
 
 
+Read = Callable[[int, Sequence[Expr]], Expr]
+
+# What one element of a primitive costs in floating-point operations, as performance models count them: a fused multiply-add
+# is 2, a division or square root (one long-latency instruction) counts as 1 like an addition, and a transcendental as the
+# length of the usual polynomial for 32-bit floats with its range reduction (Cephes, as in cephes/single). Moving data and
+# deciding (cast, select, comparison, bit operations) is 0 or 1.
+FLOPS = {"exp": 12, "exp2": 10, "expm1": 14, "log": 14, "log2": 14, "log1p": 16, "sin": 14, "cos": 14, "tan": 18, "tanh": 16,
+         "erf": 18, "atan": 16, "atan2": 20, "sinh": 16, "cosh": 16, "pow": 28, "rsqrt": 2, "floordiv": 4, "truncdiv": 2, "mod": 4,
+         "cast": 0, "select": 0}
+
+
 class TypeRuleError(Exception):
     """Types that cannot go together. The front end gives it a place and makes it a finding.
 
     what      says what clashes, with the values
     expected  says what would have been right
-    kind      a neutral class: "shape-mismatch", "index-out-of-range", "dtype-mismatch"
-    certainty True when every input fails; False when it may be meant
+    kind      a neutral class. Findings: "shape-mismatch", "index-out-of-range", "dtype-mismatch", "argument". Never findings:
+              "unsupported" (right code that Cuvil does not compile), "unknown" (the result hangs on something not known)
     """
 
     def __init__(self, what: str, expected: str = "", kind: str = "shape-mismatch") -> None:
         super().__init__(what)
         self.what, self.expected, self.kind = what, expected, kind
+
+
+def unsupported(what: str, instead: str = "") -> TypeRuleError:
+    """A refusal of right code: what is not compiled, and what to write instead if there is something."""
+    return TypeRuleError(what, instead, "unsupported")
+
+
+def not_known(what: str) -> TypeRuleError:
+    """The result of a call hangs on something not known, say the length of a shape. Silent for lints."""
+    return TypeRuleError(what, "", "unknown")
 
 
 @dataclass(frozen=True)
@@ -60,8 +81,11 @@ class Definition:
     infer      (operand types, attrs) -> result type. Unknown parts (None) in give unknown parts out. Raises TypeRuleError.
     evaluate   (operand arrays, attrs) -> array: the meaning, in NumPy, bit-exact where the numerics contract says so
     flops      (op type, operand types, attrs) -> Dim; FMA counts 2, a transcendental counts as in FLOPS below
-    at         MOVEMENT only: (op, index, read) -> Expr. `read(i, index)` is the element of operand i at an index
-    decompose  COMPOSITE only: (builder, operands, attrs) -> value, through builder.emit
+    at         MOVEMENT only: (op type, operand types, attrs, index, read) -> Expr, the value of the result at an index.
+               `read(i, index)` is the element of operand i at an index, which must lie inside it
+    guard      MOVEMENT only, with at's signature: what must be true at every index (gathered positions inside the tensor), else
+               the run fails; `at` itself never reads outside. None: nothing can go wrong
+    decompose  COMPOSITE only: (builder, operands, attrs) -> Op, through builder.emit, one step (it may emit composites)
     combine    REDUCTION and WINDOW: the primitive that folds ("add", "maximum", ...); identity gives its start for a dtype
     examples   pairs that are its tests and documentation: see Example
     summary    one line for hover and documentation
@@ -73,7 +97,8 @@ class Definition:
     evaluate: Callable[[Sequence[np.ndarray], dict[str, Any]], np.ndarray]
     flops: Callable[[TensorType, Sequence[TensorType], dict[str, Any]], Dim]
     summary: str = ""
-    at: Callable[[Op, tuple[Expr, ...], Callable[[int, tuple[Expr, ...]], Expr]], Expr] | None = None
+    at: Callable[[TensorType, Sequence[TensorType], dict[str, Any], Sequence[Expr], Read], Expr] | None = None
+    guard: Callable[[TensorType, Sequence[TensorType], dict[str, Any], Sequence[Expr], Read], Expr] | None = None
     decompose: Callable[..., Any] | None = None
     combine: str = ""
     identity: Callable[[Any], Any] | None = None
@@ -92,8 +117,30 @@ class Example:
     inputs: dict[str, Any] = field(default_factory=dict)
 
 
+def example(code: str, **inputs: Any) -> Example:
+    """An Example with inputs as type texts ("f32[2, 3]", filled with numbers by the reader) or literal values."""
+    types = {name: TensorType.parse(v) if isinstance(v, str) else v for name, v in inputs.items()}
+    return Example(code, {n: (t.shape, t.dtype.numpy) if isinstance(t, TensorType) else t for n, t in types.items()})
+
+
+def call(b: Any, name: str, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+    """Capture a call by its dotted name. Arguments bind to the library's own signature; TypeRuleError when they do not."""
+    function = SPELLINGS[name]
+    try:
+        inspect.signature(function).bind(b, *args, **keywords)
+    except TypeError as error:
+        raise unsupported(f"{name}: {error}", "a call with the arguments Cuvil captures: "
+                          f"{name}{_shown(inspect.signature(function))}") from None
+    return function(b, *args, **keywords)
+
+
+def _shown(signature: inspect.Signature) -> str:
+    return str(signature.replace(parameters=list(signature.parameters.values())[1:], return_annotation=inspect.Signature.empty))
+
+
 DEFINITIONS: dict[str, Definition] = {}
 SPELLINGS: dict[str, Callable[..., Any]] = {}
+SPELLING_EXAMPLES: list[Example] = []            # of spellings that have no op of their own
 
 
 def define(name: str, kind: str, **parts: Any) -> Definition:
@@ -103,8 +150,10 @@ def define(name: str, kind: str, **parts: Any) -> Definition:
     return DEFINITIONS[name]
 
 
-def spelled(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def spelled(*names: str, examples: Sequence[Example] = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a capture function under dotted names: "torch.exp", "torch.Tensor.exp", "numpy.exp", "operator.add"."""
+    SPELLING_EXAMPLES.extend(examples)
+
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names:
             if name in SPELLINGS:
