@@ -1,0 +1,2 @@
+// esbuild gathers imported style sheets into dist/panels.css.
+declare module "*.css";
