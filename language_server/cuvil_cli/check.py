@@ -9,12 +9,16 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from cuvil.diagnostics import CuvilError, Diagnostic
 from cuvil.source import Source, Span
 
 from . import files
 from .findings import FileResult
+
+if TYPE_CHECKING:
+    from cuvil.cst import SyntaxProblem
 
 CHUNK = 16                                   # files per task: enough to hide the cost of sending it
 ALONE = 24                                   # up to so many files one process is quicker than starting others
@@ -75,7 +79,8 @@ def check_text(source: Source, rules: Rules) -> FileResult:
         if analysis.failure:
             return FileResult(path, problem=analysis.failure)
         facts = analysis.facts
-        return FileResult(path, tuple(found + notes), None, facts.understood, facts.unknown)
+        found = sorted([*found, *map(_syntax, facts.module.errors)], key=lambda d: (d.span, d.code)) + notes
+        return FileResult(path, tuple(found), None, facts.understood, facts.unknown)
     except (RecursionError, MemoryError) as error:
         return _failed(path, f"the code is nested too deeply to be checked ({type(error).__name__})")
     finally:
@@ -99,6 +104,10 @@ def _plugins(root: str, names: tuple[str, ...], trusted: bool) -> tuple[list, li
     from cuvil_ide.config import Config
     from cuvil_ide.plugins import load_plugins
     return load_plugins(Config(root, plugins=names), trusted)
+
+
+def _syntax(error: SyntaxProblem) -> Diagnostic:
+    return Diagnostic("CUV005", "syntax-error", "syntax-error", error.what, error.span, "proved", "error")
 
 
 def _failed(path: str, why: str) -> FileResult:

@@ -74,11 +74,7 @@ def text(found, colour: bool = False) -> str:
 
 
 def _change(change) -> str:
-    data = change.to_json()
-    places = []
-    for side in ("before", "after"):
-        where = data.get(side)
-        if isinstance(where, dict) and "range" in where:
-            places.append(f"{where['path']}:{where['range']['start']['line']}:{where['range']['start']['column']}")
-    what = data.get("text") or data.get("what") or " ".join(str(v) for k, v in data.items() if isinstance(v, str) and k not in ("path", "id"))
-    return f"{what}  ({' → '.join(places)})" if places else what
+    """One changed op: what it was, what it is, where in both texts."""
+    sides = " → ".join(dict.fromkeys(text for text in (change.before, change.after) if text))
+    places = " → ".join(str(span) for span in (change.before_span, change.after_span) if span)
+    return " ".join(part for part in (sides, f"[{change.what}]" if change.what else "", f"({places})" if places else "") if part)

@@ -97,11 +97,11 @@ def _machine() -> list[Check]:
 
 
 def _cache() -> list[Check]:
-    from .cache import folder
+    from cuvil.artifact.cache import folder
     place = folder()
     probe = next(p for p in (place, *place.parents) if p.exists())
     if not os.access(probe, os.W_OK):
-        return [Check("cache", "note", f"{place} cannot be written: every compile starts from nothing", "set CUVIL_CACHE to a folder of yours")]
+        return [Check("cache", "note", f"{place} cannot be written: every compile starts from nothing", "set XDG_CACHE_HOME to a folder of yours")]
     return [Check("cache", "ok", str(place))]
 
 
