@@ -14,6 +14,7 @@ export interface Content<P extends Payload> {
 export class Frame<P extends Payload> {
   readonly toolbar = h("div", { class: "toolbar", role: "toolbar", "aria-label": "Panel" });
   readonly content = h("main", { class: "content" });
+  private readonly files = h("select", { "aria-label": "File", hidden: true });
   private readonly functions = h("select", { "aria-label": "Function" });
   private readonly pin = button(
     "Stay with this function when the cursor moves to another one",
@@ -45,7 +46,14 @@ export class Frame<P extends Payload> {
         function: this.functions.value,
       });
     });
-    this.toolbar.append(this.functions, this.pin);
+    this.files.addEventListener("change", () => {
+      void this.show({ panel, path: this.files.value, position: null, function: "" });
+    });
+    host.files().then(
+      (paths) => this.offerFiles(paths),
+      () => {}, // the function picker still works
+    );
+    this.toolbar.append(this.files, this.functions, this.pin);
     root.replaceChildren(this.toolbar, this.stale, this.trouble, this.content);
     host.onChanged((path) => {
       if (this.payload && (path === "" || path === this.payload.path)) void this.again();
@@ -64,6 +72,7 @@ export class Frame<P extends Payload> {
       const fresh = payload.function !== this.payload?.function || payload.path !== this.payload?.path;
       this.payload = payload;
       this.trouble.hidden = true;
+      this.files.value = payload.path;
       this.stale.hidden = !payload.stale;
       document.body.toggleAttribute("data-stale", payload.stale);
       const names = payload.functions.includes(payload.function)
@@ -93,6 +102,12 @@ export class Frame<P extends Payload> {
   setPinned(pinned: boolean): void {
     this.pinned = pinned;
     this.pin.setAttribute("aria-pressed", String(pinned));
+  }
+
+  private offerFiles(paths: readonly string[]): void {
+    this.files.replaceChildren(...paths.map((path) => h("option", { value: path }, path)));
+    this.files.hidden = paths.length < 2;
+    if (this.payload) this.files.value = this.payload.path;
   }
 
   private cursor(path: string, position: Position): void {

@@ -11,6 +11,9 @@ export interface Host {
   /** The panels that can be reached from this page. Read once; with fewer than two, no tabs are drawn. */
   readonly panels: readonly PanelInfo[];
 
+  /** The files whose functions a person can switch to from the page; empty where an editor is there for that. */
+  files(): Promise<readonly string[]>;
+
   /**
    * Called when a panel is mounted, when a person picks another function, and after `onChanged` fired. Rejects with an
    * Error whose message is a sentence for people; the panel then keeps what it has and shows that sentence.

@@ -22,6 +22,10 @@ export class Visit implements Host {
     return this.host.panels;
   }
 
+  files(): Promise<readonly string[]> {
+    return this.host.files();
+  }
+
   view(request: ViewRequest): Promise<Payload> {
     return this.host.view(request);
   }

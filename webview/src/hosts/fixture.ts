@@ -17,6 +17,10 @@ export class FixtureHost implements Host {
     readonly panels: readonly PanelInfo[] = [],
   ) {}
 
+  async files(): Promise<readonly string[]> {
+    return [];
+  }
+
   async view(request: ViewRequest): Promise<Payload> {
     this.asked.push(request);
     const found = this.payloads.find(

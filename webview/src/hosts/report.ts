@@ -20,6 +20,10 @@ export class ReportHost implements Host {
       [...new Set(this.payloads.map(({ panel }) => panel))].map((id) => ({ id, title: TITLES[id], question: "" }));
   }
 
+  async files(): Promise<readonly string[]> {
+    return [];
+  }
+
   async view(request: ViewRequest): Promise<Payload> {
     const fits = (payload: Payload, path: string, name: string) =>
       payload.panel === request.panel &&

@@ -8,7 +8,6 @@ const LOOK_AGAIN_MS = 2000;
 
 export class StudioHost implements Host {
   private readonly changes: ((path: string) => void)[] = [];
-  private readonly shows: ((request: ViewRequest) => void)[] = [];
   private readonly memory = new PageMemory("cuvil-studio");
   private version = "";
 
@@ -34,13 +33,9 @@ export class StudioHost implements Host {
     return payload;
   }
 
-  /** The functions of the files the studio was started on, for its file picker: [{path, functions}]. */
-  async functions(): Promise<unknown> {
-    return ask("api/functions", this.token);
-  }
-
-  show(request: ViewRequest): void {
-    for (const listener of this.shows) listener(request);
+  async files(): Promise<readonly string[]> {
+    const { files } = (await ask("api/functions", this.token)) as { files: { path: string; functions: string[] }[] };
+    return files.filter(({ functions }) => functions.length).map(({ path }) => path);
   }
 
   reveal(): void {}
@@ -51,9 +46,7 @@ export class StudioHost implements Host {
     this.changes.push(listener);
   }
 
-  onShow(listener: (request: ViewRequest) => void): void {
-    this.shows.push(listener);
-  }
+  onShow(): void {}
 
   restore(panel: string): unknown {
     return this.memory.restore(panel);
@@ -65,10 +58,11 @@ export class StudioHost implements Host {
 
   private async lookAgain(): Promise<void> {
     if (document.hidden || !this.version) return;
-    const { panel, path, function: name } = this.request;
+    const { path } = this.request;
     try {
-      const query = new URLSearchParams({ panel, path, function: name });
-      const { version } = (await ask(`api/view?${query}`, this.token)) as Payload;
+      const { version } = (await ask(`api/version?${new URLSearchParams({ path })}`, this.token)) as {
+        version: string;
+      };
       if (version === this.version) return;
       this.version = version;
       for (const listener of this.changes) listener(path);

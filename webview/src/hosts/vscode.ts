@@ -54,6 +54,10 @@ export class VsCodeHost implements Host {
     });
   }
 
+  async files(): Promise<readonly string[]> {
+    return [];
+  }
+
   view(request: ViewRequest): Promise<Payload> {
     const id = ++this.asked;
     return new Promise<Payload>((resolve, reject) => {
