@@ -1,0 +1,52 @@
+"""Kernels become loop nests: the last stage that knows ops, the first that knows memory.
+
+`lower(graph, target)` makes one Nest for each kernel, `program(graph, target)` adds the memory plan: what llvm/ emits from.
+Shapes are static here; a function with symbolic sizes is bound first (Function.substitute).
+"""
+from __future__ import annotations
+
+from ..diagnostics import CuvilError
+from ..ir.function import Op
+from ..ir.kernel import Kernel, KernelGraph
+from ..ir.types import DType
+from ..ops.definition import CONTRACTION, CONVOLUTION, ELEMENTWISE, MOVEMENT, REDUCTION, WINDOW
+from ..targets import Target, named
+from . import elementwise, reduction
+from .memory import Program, plan
+from .nest import Nest, numbered
+from .place import Place, buffer
+from .schedule import cost
+
+LOWERINGS = {ELEMENTWISE: elementwise.lower, MOVEMENT: elementwise.lower, REDUCTION: reduction.lower}
+
+
+def lower(graph: KernelGraph, target: Target | None = None) -> tuple[Nest, ...]:
+    """One nest for each kernel, in the order they run. CuvilError for what cannot be lowered, with its place."""
+    target = target or named("x86_64_avx2")
+    _static(graph)
+    return tuple(_nest(graph, kernel, number, target) for number, kernel in enumerate(graph.kernels))
+
+
+def program(graph: KernelGraph, target: Target | None = None) -> Program:
+    target = target or named("x86_64_avx2")
+    return plan(graph, lower(graph, target), target)
+
+
+def _nest(graph: KernelGraph, kernel: Kernel, number: int, target: Target) -> Nest:
+    function = graph.function
+    buffers = {id: buffer(function.by_id[id]) for id in (*kernel.inputs, *kernel.outputs)}
+    lowering = LOWERINGS.get(kernel.kind)
+    if lowering is None:
+        raise CuvilError(f"kernel {kernel.name}: {kernel.kind} is not lowered", kernel.origins[0].span if kernel.origins else None)
+    body = lowering(Place(function, kernel, buffers, target))
+    return numbered(kernel.name, number, tuple(body), tuple(f"ir:%{id}" for id in kernel.ops), cost(body))
+
+
+def _static(graph: KernelGraph) -> None:
+    if graph.function.symbols:
+        raise CuvilError(f"{graph.function.name} has sizes that are not numbers: {', '.join(graph.function.symbols)}",
+                         graph.function.origin and graph.function.origin.span, "static shapes",
+                         "give input_shapes, or bind the sizes with Function.substitute")
+    for op in graph.function.ops:
+        if not op.type.complete:
+            raise CuvilError(f"the type of {op.name} %{op.id} is not known: {op.type}", op.origins[0].span if op.origins else None)

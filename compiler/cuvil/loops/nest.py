@@ -1,0 +1,316 @@
+"""Loop IR: a kernel as loops over scalar assignments to memory, each statement with an id and the ops it came from.
+
+    loop:k0.0   parallel i0 in 4096:
+    loop:k0.1     acc6: f32 = -inf, to maximum in 16 lanes
+    loop:k0.2     vector i1 in 512 by 16:
+    loop:k0.3       v5: f32 = x[i0 * 512 + i1] * 0.125
+    loop:k0.4       acc6 folds v5
+
+Memory is flat: a buffer is a row of elements and an offset is an index expression in canonical form (index.py). Inside a
+`vector` loop every value is `width` neighbouring elements; which of them are uniform is found when code is emitted.
+Statements are frozen; a Nest is numbered once it is finished.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Union
+
+from ..ir.scalar import Apply, Const, Expr, Index, Read
+from ..ir.types import DType
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Memory for the elements of one CIR value.
+
+    value   id of the op whose result it holds
+    name    as people read it: the user's name or %id
+    role    "value": an input, a parameter, a result or a planned temporary
+            "row":   a short array on the stack of the thread that runs the loop
+            "packed": a constant matmul operand in panel order, filled once when parameters are loaded
+            "panel": panels of a matmul operand, made by the thread that uses them
+    """
+
+    value: int
+    name: str
+    dtype: DType
+    numel: int
+    role: str = "value"
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """An element of a buffer. guard: it is read only where this holds; elsewhere its value is 0 and is not used."""
+
+    buffer: Buffer
+    offset: Expr
+    dtype: DType
+    guard: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """A value named by a Let, an accumulator's total, or the sum a template makes for its epilogue."""
+
+    name: str
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Let:
+    name: str
+    value: Expr
+    origins: tuple[str, ...] = ()
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class Store:
+    buffer: Buffer
+    offset: Expr
+    value: Expr
+    origins: tuple[str, ...] = ()
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class Check:
+    """The call fails with an error that names the op unless the condition holds (a gathered position inside its tensor)."""
+
+    condition: Expr
+    what: str
+    origins: tuple[str, ...] = ()
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    """Declares a running fold, started from `identity`. lanes: how many partial results it keeps, one for each lane of the
+    vector loop it is folded in; Total joins them in a fixed order. 0: it is one value where it is declared (inside a vector
+    loop, one for each element)."""
+
+    name: str
+    combine: str
+    dtype: DType
+    identity: int | float | bool
+    lanes: int = 0
+    origins: tuple[str, ...] = ()
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """name = combine(name, value)."""
+
+    name: str
+    value: Expr
+    origins: tuple[str, ...] = ()
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class Total:
+    """let: the finished fold of an accumulator, lanes joined."""
+
+    let: str
+    name: str
+    dtype: DType
+    origins: tuple[str, ...] = ()
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """var runs over 0..extent. kind: "serial", "parallel" (outermost only) or "vector": width elements a step, the last step
+    masked. A width of several registers gives that many independent chains of instructions."""
+
+    var: str
+    extent: Expr
+    kind: str
+    body: tuple[Statement, ...]
+    width: int = 1
+    origins: tuple[str, ...] = ()
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A matmul operand as a function of its indices: batch (one flat index), row and column are loop variables of `value`.
+
+    lets     what computes the element; `value` is the element
+    direct   (buffer, offset at 0, row stride, column stride) when it lies in memory like that, else None: it is packed
+    packed   the panels it is packed into when parameters are loaded, else None
+    """
+
+    lets: tuple[Let, ...]
+    value: Expr
+    direct: tuple[Buffer, Expr, int, int] | None
+    packed: Buffer | None = None
+
+
+@dataclass(frozen=True)
+class Gemm:
+    """The contraction template: for every batch, c[m, n] = sum over k of left[m, k] * right[k, n], then the epilogue.
+
+    rows, columns, depth   the sizes m, n, k; batch: how many of them
+    tile      (rows, vectors, depth): the register tile and the depth of a panel
+    splits    into how many pieces the rows are cut for threads; tasks are batch * column panels * splits
+    variables names of the loop variables for (batch, m, n, k) in operands and epilogue
+    epilogue  statements over (batch, m, n) in which Local(accumulated) is the sum; without one, `out` is stored plainly
+    out       where sums go while depth is not finished, in [batch, m, n] order
+    """
+
+    batch: int
+    rows: int
+    columns: int
+    depth: int
+    dtype: DType
+    left: Matrix
+    right: Matrix
+    variables: tuple[str, str, str, str]
+    accumulated: str
+    epilogue: tuple[Statement, ...]
+    out: Buffer
+    tile: tuple[int, int, int]
+    splits: int = 1
+    parallel: bool = False
+    origins: tuple[str, ...] = ()
+    id: str = ""
+
+    @property
+    def panel(self) -> int:
+        """Columns of one panel, in elements; the target's lanes are folded in by the schedule."""
+        return self.tile[1]
+
+    @property
+    def panels(self) -> int:
+        return -(-self.columns // self.panel)
+
+
+Statement = Union[Let, Store, Check, Accumulator, Fold, Total, Loop, Gemm]
+
+
+@dataclass(frozen=True)
+class Nest:
+    """One kernel's statements. Each one at the top is a phase: it is finished before the next starts.
+
+    kernel   the name of its ir.kernel.Kernel; number: its place in the order of running
+    work     estimated element operations
+    """
+
+    kernel: str
+    number: int
+    body: tuple[Statement, ...]
+    origins: tuple[str, ...] = ()
+    work: int = 0
+
+    @property
+    def statements(self) -> Iterator[tuple[int, Statement]]:
+        """Every statement with its depth, in reading order."""
+        todo: list[tuple[int, Statement]] = [(0, s) for s in reversed(self.body)]
+        while todo:
+            depth, statement = todo.pop()
+            yield depth, statement
+            todo += [(depth + 1, s) for s in reversed(children(statement))]
+
+    @property
+    def text(self) -> str:
+        lines = [f"kernel {self.kernel}:"]
+        lines += [f"{'  ' * (depth + 1)}{line(statement)}" for depth, statement in self.statements]
+        return "\n".join(lines)
+
+
+def children(statement: Statement) -> tuple[Statement, ...]:
+    match statement:
+        case Loop():
+            return statement.body
+        case Gemm():
+            return (*statement.left.lets, *statement.right.lets, *statement.epilogue)
+    return ()
+
+
+def numbered(kernel: str, number: int, body: tuple[Statement, ...], origins: tuple[str, ...], work: int = 0) -> Nest:
+    """The finished nest: every statement gets its id in reading order."""
+    count = 0
+
+    def number_all(statements: tuple) -> tuple:
+        nonlocal count
+        done = []
+        for statement in statements:
+            id = f"loop:k{number}.{count}"
+            count += 1
+            match statement:
+                case Loop():
+                    statement = replace(statement, body=number_all(statement.body))
+                case Gemm():
+                    statement = replace(
+                        statement, left=replace(statement.left, lets=number_all(statement.left.lets)),
+                        right=replace(statement.right, lets=number_all(statement.right.lets)),
+                        epilogue=number_all(statement.epilogue))
+            done.append(replace(statement, id=id))
+        return tuple(done)
+
+    return Nest(kernel, number, number_all(body), origins, work)
+
+
+def line(statement: Statement) -> str:
+    """One statement as people read it."""
+    match statement:
+        case Let():
+            return f"{statement.name}: {statement.value.dtype} = {show(statement.value)}"
+        case Store():
+            return f"{statement.buffer.name}[{show(statement.offset)}] = {show(statement.value)}"
+        case Check():
+            return f"check {show(statement.condition)}: {statement.what}"
+        case Accumulator():
+            lanes = f" in {statement.lanes} lanes" if statement.lanes else ""
+            return f"{statement.name}: {statement.dtype} = {statement.identity}, to {statement.combine}{lanes}"
+        case Fold():
+            return f"{statement.name} folds {show(statement.value)}"
+        case Total():
+            return f"{statement.let}: {statement.dtype} = total of {statement.name}"
+        case Loop():
+            by = f" by {statement.width}" if statement.width > 1 else ""
+            return f"{statement.kind} {statement.var} in {show(statement.extent)}{by}:"
+        case Gemm():
+            rows, columns, depth = statement.tile
+            sizes = f"{statement.rows}x{statement.columns}x{statement.depth}"
+            batch = f"{statement.batch} times " if statement.batch != 1 else ""
+            kind = "parallel " if statement.parallel else ""
+            return (f"{kind}matmul {batch}{sizes} {statement.dtype}, tile {rows}x{columns}, depth {depth}: "
+                    f"{statement.accumulated} = sum over {statement.variables[3]} of "
+                    f"{show(statement.left.value)} * {show(statement.right.value)} -> {statement.out.name}")
+    raise TypeError(statement)
+
+
+_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "lt": "<", "le": "<=", "gt": ">",
+          "ge": ">=", "eq": "==", "ne": "!="}
+
+
+def show(expression: Expr) -> str:
+    """An expression in Python's notation."""
+    match expression:
+        case Const(value):
+            return str(value)
+        case Index(name) | Local(name):
+            return name
+        case Load():
+            guard = f" if {show(expression.guard)}" if expression.guard is not None else ""
+            return f"{expression.buffer.name}[{show(expression.offset)}]{guard}"
+        case Read():
+            return f"%{expression.value}[{', '.join(map(show, expression.index))}]"
+        case Apply("cast", (a,)):
+            return f"{expression.dtype}({show(a)})"
+        case Apply("select", (condition, yes, no)):
+            return f"({show(yes)} if {show(condition)} else {show(no)})"
+        case Apply(name, (a, b)) if name in _INFIX:
+            return f"{_inner(a)} {_INFIX[name]} {_inner(b)}"
+        case Apply(name, arguments):
+            return f"{name}({', '.join(map(show, arguments))})"
+    raise TypeError(expression)
+
+
+def _inner(expression: Expr) -> str:
+    text = show(expression)
+    return f"({text})" if isinstance(expression, Apply) and expression.primitive in _INFIX else text
