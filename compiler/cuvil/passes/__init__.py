@@ -21,16 +21,17 @@ from .dce import dce
 from .decompose import Composite, decompose
 from .duplicate import duplicate
 from .own_results import own_results
+from .rewriter import unused_id
 
-Pass = Callable[[Function], Function]
+# (function, first_id) -> function; new ops get ids from first_id on, which only run() needs to give.
+Pass = Callable[..., Function]
 
-# decompose tells more than the function it makes; run() keeps that.
 PIPELINE: list[tuple[str, Pass]] = [
     ("canonicalise", canonicalise),
     ("duplicate", duplicate),
     ("cse", cse),
     ("dce", dce),
-    ("decompose", lambda function: decompose(function)[0]),
+    ("decompose", lambda function, first_id=0: decompose(function, first_id)[0]),
     ("canonicalise-primitives", canonicalise),
     ("duplicate-primitives", duplicate),
     ("cse-primitives", cse),
@@ -55,11 +56,13 @@ def run(function: Function) -> Optimized:
     """All passes in order."""
     history = [("captured", function)]
     composites: dict[int, Composite] = {}
+    first_id = unused_id(function)
     for name, apply in PIPELINE:
-        if name == "decompose":
-            function, composites = decompose(function)
+        if name == "decompose":              # it tells more than the function it makes
+            function, composites = decompose(function, first_id)
         else:
-            function = apply(function)
+            function = apply(function, first_id)
+        first_id = max(first_id, unused_id(function))
         history.append((name, function))
     present = function.by_id
     return Optimized(function, tuple(history), {id: c for id, c in composites.items() if id in present})

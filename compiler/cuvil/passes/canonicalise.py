@@ -186,5 +186,5 @@ RULES = (constant_folding, times_one, plus_zero, double_negation, double_not, ca
          keep_reduced_axes)
 
 
-def canonicalise(function: Function) -> Function:
-    return rewrite(function, RULES)
+def canonicalise(function: Function, first_id: int = 0) -> Function:
+    return rewrite(function, RULES, first_id)

@@ -10,8 +10,8 @@ from .rewriter import Rewriter
 EFFECTS = frozenset(("input", "parameter", "random"))
 
 
-def cse(function: Function) -> Function:
-    r = Rewriter(function)
+def cse(function: Function, first_id: int = 0) -> Function:
+    r = Rewriter(function, first_id)
     seen: dict[tuple, Op] = {}
     for op in function.ops:
         current = replace(op, operands=tuple(r.renamed.get(o, o) for o in op.operands))

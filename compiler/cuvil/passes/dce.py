@@ -4,7 +4,7 @@ from __future__ import annotations
 from ..ir.function import Function
 
 
-def dce(function: Function) -> Function:
+def dce(function: Function, first_id: int = 0) -> Function:
     alive = set(function.results)
     for op in reversed(function.ops):
         if op.id in alive:

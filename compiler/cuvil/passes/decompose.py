@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from ..ir.function import Function
 from ..ops.definition import COMPOSITE, DEFINITIONS
-from .rewriter import Rewriter
+from .rewriter import Rewriter, unused_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,18 +16,19 @@ class Composite:
     name: str
 
 
-def decompose(function: Function) -> tuple[Function, dict[int, Composite]]:
+def decompose(function: Function, first_id: int = 0) -> tuple[Function, dict[int, Composite]]:
     """The function in primitives, and for each op that came out of a composite the outermost one it was part of."""
     composites: dict[int, Composite] = {}
     while any(DEFINITIONS[op.name].kind == COMPOSITE for op in function.body):
-        function, parts = _decompose_once(function)
+        function, parts = _decompose_once(function, first_id)
+        first_id = max(first_id, unused_id(function))
         for id, (parent, name) in parts.items():
             composites[id] = composites.get(parent, Composite(parent, name))
     return function, {id: c for id, c in composites.items() if id in function.by_id}
 
 
-def _decompose_once(function: Function) -> tuple[Function, dict[int, tuple[int, str]]]:
-    r = Rewriter(function)
+def _decompose_once(function: Function, first_id: int) -> tuple[Function, dict[int, tuple[int, str]]]:
+    r = Rewriter(function, first_id)
     parts: dict[int, tuple[int, str]] = {}
     for op in function.ops:
         if DEFINITIONS[op.name].kind != COMPOSITE:

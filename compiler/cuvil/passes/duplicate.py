@@ -42,5 +42,5 @@ def both_sides_equal(r: Rewriter, op: Op) -> Op | None:
 RULES = (idempotent, repeated_bound, both_sides_equal)
 
 
-def duplicate(function: Function) -> Function:
-    return rewrite(function, RULES)
+def duplicate(function: Function, first_id: int = 0) -> Function:
+    return rewrite(function, RULES, first_id)

@@ -9,8 +9,7 @@ What loops/ may rely on, for a kernel k, with `element(v, index)` the value of v
   * Members of a contraction, convolution or window kernel after the root are elementwise and of the root's shape; the one
     output is the last. The root's operands are memory, or views (transpose, reshape, broadcast, slice) of memory.
   * All reductions of a reduction kernel reduce the same axes of operands of one shape S. What reads a reduction in the
-    kernel has the shape of the reduced value or, when the axes are the last ones and some axis is kept, S. It may have
-    several outputs, of these two shapes.
+    kernel has the shape of the reduced value or, if rows are short, S. It may have several outputs, of these two shapes.
   * An elementwise or movement kernel has one output, its root.
 
 Acyclic by construction: kernels are numbered as they open, an op joins only the newest kernel that it depends on, so every
@@ -36,6 +35,8 @@ CHEAP = frozenset(("add", "sub", "mul", "neg", "abs", "not", "and", "or", "xor",
 
 # A row that several passes of one kernel go over should stay in a core's second-level cache: 64 Ki elements are 256 KiB of f32.
 ROW_LIMIT = 1 << 16
+# When the last axis is kept, this many neighbouring rows are worked on at once.
+STRIP = 16
 # How many ops may be computed again in each further kernel that reads their value.
 RECOMPUTED_LIMIT = 6
 # Through how many different index maps a kernel may compute one cheap value: each is code of its own.
@@ -169,8 +170,6 @@ class _Fusion:
             return f"{op.type} is neither a row nor the reduced value of the kernel"
         if not root.attr("keepdims", False):
             return "the reduced axes are dropped, so the value does not line up with the rows"
-        if not self._axes_last(root):
-            return "rows are not contiguous: the reduced axes are not the last"
         if not self._rows_stay(group):
             return "the rows do not stay in cache between two passes over them"
         return ""
@@ -178,17 +177,15 @@ class _Fusion:
     def _is_row_value(self, id: int, group: _Group) -> bool:
         return self.function.by_id[id].type.shape == group.root.type.shape
 
-    def _axes_last(self, root: Op) -> bool:
-        rank, axes = len(self._row_key(root)[0]), root.attr("axes")
-        return 0 < len(axes) < rank and tuple(axes) == tuple(range(rank - len(axes), rank))
-
     def _rows_stay(self, group: _Group) -> bool:
         """Rows of unknown length are taken as short: those of transformers and images are."""
-        if not self._axes_last(group.root):
-            return False
-        source = self.function.by_id[group.root.operands[0]].type
-        row = exact_quotient(source.numel, group.root.type.numel)
-        return not isinstance(row, int) or row <= ROW_LIMIT
+        source, axes = self.function.by_id[group.root.operands[0]].type, group.root.attr("axes")
+        kept = [dim for axis, dim in enumerate(source.shape) if axis not in axes]
+        if not axes or all(dim == 1 for dim in kept):
+            return False                     # one row: nothing to share among threads
+        row = exact_quotient(source.numel, group.root.type.numel) if group.root.type.numel != 0 else 0
+        neighbours = 1 if len(source.shape) - 1 in axes else STRIP
+        return not isinstance(row, int) or row * neighbours <= ROW_LIMIT
 
     def _one_output(self, group: _Group) -> None:
         """The longest run of members of which only one value is read outside; the members after it float."""

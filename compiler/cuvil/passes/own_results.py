@@ -5,9 +5,9 @@ from ..ir.function import Function
 from .rewriter import Rewriter
 
 
-def own_results(function: Function) -> Function:
+def own_results(function: Function, first_id: int = 0) -> Function:
     """A copy is a reshape to the same shape, which no pass after this removes."""
-    r = Rewriter(function)
+    r = Rewriter(function, first_id)
     for op in function.ops:
         r.keep(op)
     results: list[int] = []

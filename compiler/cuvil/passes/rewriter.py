@@ -37,10 +37,13 @@ def rule(pattern: str, replacement: str, reason: str) -> Callable[[Callable[[Rew
 
 
 class Rewriter(Builder):
-    """The function being rebuilt. A value keeps its id when a new op makes it; what is new beside it gets ids never used."""
+    """The function being rebuilt. A value keeps its id when a new op makes it; what is new beside it gets ids never used.
 
-    def __init__(self, function: Function) -> None:
-        super().__init__(first_id=max((op.id for op in function.ops), default=-1) + 1)
+    first_id    no id from here on was ever used; passes.run gives it, so that an id means one value in the whole history
+    """
+
+    def __init__(self, function: Function, first_id: int = 0) -> None:
+        super().__init__(first_id=max(first_id, unused_id(function)))
         self.function = function
         self.renamed: dict[int, int] = {}
         self._by_id: dict[int, Op] = {}
@@ -96,9 +99,13 @@ class Rewriter(Builder):
         return self.function.with_ops(tuple(self.ops), tuple(self.renamed.get(r, r) for r in self.function.results))
 
 
-def rewrite(function: Function, rules: Sequence[Rule]) -> Function:
+def unused_id(function: Function) -> int:
+    return max((op.id for op in function.ops), default=-1) + 1
+
+
+def rewrite(function: Function, rules: Sequence[Rule], first_id: int = 0) -> Function:
     """One walk in order; on each op the first rule that fits, then again on what it made, until none fits."""
-    r = Rewriter(function)
+    r = Rewriter(function, first_id)
     for op in function.ops:
         current = replace(op, operands=tuple(r.renamed.get(o, o) for o in op.operands))
         with r.at(*op.origins):

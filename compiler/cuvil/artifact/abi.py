@@ -1,0 +1,80 @@
+"""The C file that ties one function's kernels to the common runtime: its signature as a table, and `infer` with its own arguments."""
+from __future__ import annotations
+
+from .header import infer_prototype
+from .signature import Signature, Slot
+
+# Only these names can be seen from outside; everything else in a library is local to it.
+EXPORTS = ("cuvil_manifest", "cuvil_load", "cuvil_run", "cuvil_last_error", "cuvil_free", "cuvil_call", "cuvil_direct", "infer")
+# More arguments than this go through arrays (cuvil_call) from Python.
+DIRECT_LIMIT = 32
+
+
+def program(signature: Signature, manifest: str, scratch: int, prepared: int, checks: tuple[str, ...]) -> str:
+    """The text of program.c. scratch, prepared: bytes; checks: what the kernels' failure codes 1, 2, ... mean."""
+    parts = ['#include "abi.h"', ""]
+    for role, slots in (("input", signature.inputs), ("output", signature.outputs), ("parameter", signature.parameters)):
+        parts += [_shape(role, i, slot) for i, slot in enumerate(slots) if slot.type.shape]
+        if slots:
+            rows = ",\n".join(_row(role, i, slot) for i, slot in enumerate(slots))
+            parts.append(f"static const cuvil_tensor {role}s[] = {{\n{rows}}};")
+    if checks:
+        parts.append(f"static const char* const checks[] = {{{', '.join(map(_string, checks))}}};")
+    parts.append(f"static const char manifest[] =\n{_long_string(manifest)};")
+
+    def table(name: str, some: object) -> str:
+        return name if some else "NULL"
+
+    parts.append(
+        f"const cuvil_program cuvil_this_program CUVIL_HIDDEN = {{\n"
+        f"  {_string(signature.name)}, manifest, {len(signature.inputs)}, {len(signature.outputs)}, {len(signature.parameters)},\n"
+        f"  {table('inputs', signature.inputs)}, {table('outputs', signature.outputs)}, {table('parameters', signature.parameters)},\n"
+        f"  {scratch}u, {prepared}u, {table('checks', checks)}, {len(checks)}}};")
+    parts += ["", _infer(signature)]
+    if len(signature.inputs) + len(signature.outputs) <= DIRECT_LIMIT:
+        parts += ["", _direct(signature)]
+    return "\n".join(parts) + "\n"
+
+
+def _shape(role: str, index: int, slot: Slot) -> str:
+    return f"static const int64_t {role}{index}[] = {{{', '.join(map(str, slot.type.shape))}}};"
+
+
+def _row(role: str, index: int, slot: Slot) -> str:
+    type = slot.type
+    return (f"  {{{_string(slot.name)}, {_string(str(type.dtype))}, {_string(slot.stored)}, {slot.code}, {type.dtype.size * 8}, "
+            f"{len(type.shape)}, {f'{role}{index}' if type.shape else 'NULL'}, {type.nbytes}u}}")
+
+
+def _arrays(signature: Signature) -> str:
+    inputs = ", ".join(f"(void*){slot.c_name}" for slot in signature.inputs) or "NULL"
+    outputs = ", ".join(slot.c_name for slot in signature.outputs) or "NULL"
+    return f"  void* ins[] = {{{inputs}}};\n  void* outs[] = {{{outputs}}};\n"
+
+
+def _infer(signature: Signature) -> str:
+    return ("CUVIL_HIDDEN void cuvil_infer(void** inputs, void** outputs);\n"
+            f"CUVIL_EXPORT {infer_prototype(signature)} {{\n{_arrays(signature)}  cuvil_infer(ins, outs);\n}}")
+
+
+def _direct(signature: Signature) -> str:
+    """What cu.load's fast path calls: no arrays to build in Python, and a status."""
+    arguments = ", ".join(["cuvil_model* cuvil_model_", *(f"void* {slot.c_name}" for slot in (*signature.inputs, *signature.outputs))])
+    return ("int32_t cuvil_call(cuvil_model* model, void** inputs, void** outputs);\n"
+            f"CUVIL_EXPORT int32_t cuvil_direct({arguments}) {{\n{_arrays(signature)}  return cuvil_call(cuvil_model_, ins, outs);\n}}")
+
+
+def _string(text: str) -> str:
+    """A C string literal of the text's UTF-8, with octal escapes so that no following digit joins one."""
+    out = []
+    for byte in text.encode("utf-8", "surrogatepass"):
+        if byte in b'"\\?' or not 32 <= byte < 127:
+            out.append(f"\\{byte:03o}")
+        else:
+            out.append(chr(byte))
+    return '"' + "".join(out) + '"'
+
+
+def _long_string(text: str) -> str:
+    """One literal per line of text: compilers limit the length of one."""
+    return "\n".join("  " + _string(line) for line in text.splitlines(keepends=True)) or '""'
