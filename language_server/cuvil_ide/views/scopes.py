@@ -45,18 +45,21 @@ def scopes(facts: FileFacts, function: FunctionFacts) -> dict[tuple[Span, str], 
     if definition is None or definition.tree is None or definition.node is None:
         return {}
     path = facts.source.path
-    outermost = _module_frame(module, path)
+    outermost = _members_frame(module, definition.owner, path)
     frames: dict[int, _Frame] = {}
+    outside: dict[int, _Frame] = {}          # parts of a definition that belong to the scope around it
     tree = definition.tree
     names: list[tuple[cst.Name, Span, _Frame]] = []
     for node in tree.walk():
         parent = tree.parent(node)
-        frame = frames.get(id(parent), outermost) if parent is not None else outermost
+        frame = outside.get(id(node)) or frames.get(id(parent), outermost)
         span = definition.span(node, path)
-        own = _opened(node, frame, function)
+        own = _opened(node, frame)
         if own is not None and own is not frame:
             if isinstance(node, (cst.FunctionDef, cst.ClassDef)):
-                frame.bind(node.name.value, "function" if isinstance(node, cst.FunctionDef) else "class", span)
+                if parent is not None:       # the definition itself is bound by its owner already
+                    frame.bind(node.name.value, "function" if isinstance(node, cst.FunctionDef) else "class", definition.span(node.name, path))
+                outside.update((id(part), frame) for part in (node.name, *node.decorators, getattr(node, "returns", None)))
             frame = own
         frames[id(node)] = frame
         for name, kind, at in _bindings(node):
@@ -72,12 +75,10 @@ def scopes(facts: FileFacts, function: FunctionFacts) -> dict[tuple[Span, str], 
     return {(span, node.value): _scope(node.value, frame, types) for node, span, frame in names}
 
 
-def _opened(node: cst.CSTNode, frame: _Frame, function: FunctionFacts) -> _Frame | None:
+def _opened(node: cst.CSTNode, frame: _Frame) -> _Frame | None:
     if not isinstance(node, OPENS):
         return None
     match node:
-        case cst.FunctionDef() if frame.name == "module":
-            return _Frame(function.name, frame)
         case cst.FunctionDef() | cst.ClassDef():
             name = node.name.value
         case cst.Lambda():
@@ -87,15 +88,16 @@ def _opened(node: cst.CSTNode, frame: _Frame, function: FunctionFacts) -> _Frame
     return _Frame(f"{frame.name}.{name}" if frame.name != "module" else name, frame, isinstance(node, cst.ClassDef))
 
 
-def _module_frame(module: Module, path: str) -> _Frame:
-    """Module level: functions and classes by the scan, other names by the statements' trees."""
-    frame = _Frame("module", None)
-    for definition in module.members.get("", ()):
-        if definition.kind in ("function", "class"):
-            line = module.source.line(definition.header)
-            column = max(line.find(definition.name), 0)
-            frame.bind(definition.name, definition.kind, Span(path, definition.header, column, definition.header, column + len(definition.name)))
-        elif definition.tree is not None and definition.kind == "statement":
+def _members_frame(module: Module, owner: str, path: str) -> _Frame:
+    """The scope that a class or the module ("") is: functions and classes by the scan, other names by the statements' trees."""
+    outer = owner.rpartition(".")[0]
+    frame = _Frame(owner, _members_frame(module, outer, path), True) if owner else _Frame("module", None)
+    for definition in module.members.get(owner, ()):
+        if definition.kind in ("function", "class") and definition.name != owner:
+            name, line = definition.name.rpartition(".")[2], module.source.line(definition.header)
+            column = max(line.find(name, definition.indent + len("def" if definition.kind == "function" else "class")), 0)
+            frame.bind(name, definition.kind, Span(path, definition.header, column, definition.header, column + len(name)))
+        elif definition.kind == "statement" and definition.tree is not None:
             for name, kind, span in _statement_bindings(definition, path):
                 frame.bind(name, kind, span)
     return frame
@@ -116,7 +118,7 @@ def _bindings(node: cst.CSTNode) -> Iterator[tuple[str, str, cst.CSTNode]]:
                 | cst.For(target=target) | cst.CompFor(target=target):
             for name in _targets(target):
                 yield name.value, "assignment", name
-        case cst.AsName(name=target):
+        case cst.WithItem(asname=cst.AsName(name=target)) | cst.ExceptHandler(name=cst.AsName(name=target)):
             for name in _targets(target):
                 yield name.value, "assignment", name
         case cst.ImportAlias(name=name, asname=None):
@@ -140,7 +142,9 @@ def _targets(target: cst.CSTNode) -> Iterator[cst.Name]:
 
 
 def _is_use_or_binding(node: cst.Name, parent: cst.CSTNode | None) -> bool:
-    """Not the attribute in `x.attribute`, nor the keyword in `f(keyword=1)`, nor a part of an imported path."""
+    """Not a keyword, the attribute in `x.attribute`, nor the keyword in `f(keyword=1)`, nor a part of an imported path."""
+    if node.value in ("None", "True", "False"):
+        return False
     match parent:
         case cst.Attribute(attr=attr) if attr is node:
             return False
