@@ -74,10 +74,10 @@ def load(path: str | Path) -> Config:
         return Config()
     try:
         text = file.read_text(encoding="utf-8")
-        table = tomllib.loads(text).get("tool", {}).get("cuvil", {})
+        tools = tomllib.loads(text).get("tool")
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         return Config(str(folder), notes=(_note(file, "", f"cannot read the settings: {error}; defaults are used"),))
-    return _read(table, text, file)
+    return _read(tools.get("cuvil", {}) if isinstance(tools, dict) else {}, text, file)
 
 
 def _read(table: Any, text: str, file: Path) -> Config:

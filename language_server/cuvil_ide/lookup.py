@@ -28,11 +28,10 @@ def expression_at(facts: FileFacts, line: int, column: int) -> ExpressionFact | 
 
 def value_of(facts: FileFacts, span: Span) -> Value | None:
     """The value of exactly this expression, None when nothing was computed for it."""
-    found = None
-    for expression in expressions(facts, span.line):
-        if expression.span == span:
-            found = expression.value
-    return found
+    for function in facts.functions:
+        if function.span.encloses(span) and (found := function.by_span.get(span)) is not None:
+            return found.value
+    return next((e.value for e in facts.expressions if e.span == span), None)
 
 
 def expressions(facts: FileFacts, line: int) -> Iterator[ExpressionFact]:

@@ -40,6 +40,7 @@ async def view(server: CuvilServer, params: Any) -> Any:
     position = asked.get("position")
     request = ViewRequest(asked["panel"], path, position and Position(int(position["line"]), int(position["column"])),
                           asked.get("function") or "")
+    server.viewed.add(path)
     return await server.ask(lambda: to_json(views.view(server.session, request)))
 
 
@@ -69,6 +70,9 @@ async def virtual_document(server: CuvilServer, params: Any) -> Any:
 
 
 def view_changed(server: CuvilServer, path: str, version: int | None) -> None:
+    """Told only about files of which a view was asked for."""
+    if path not in server.viewed:
+        return
     server.protocol.notify("cuvil/viewChanged", {"path": path, "textDocument": {"uri": uri_of(path)}, "version": version})
 
 

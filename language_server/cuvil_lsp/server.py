@@ -64,20 +64,21 @@ class CuvilServer(LanguageServer):
     """The state of one connection: the session, the thread that works for it, and what the client can do."""
 
     def __init__(self) -> None:
-        from cuvil import __version__
-        super().__init__("cuvil", __version__, protocol_cls=Protocol, converter_factory=default_converter, max_workers=4)
+        from importlib.metadata import version
+        super().__init__("cuvil", version("cuvil"), protocol_cls=Protocol, converter_factory=default_converter, max_workers=4)
         self.session = Session()
         self.options = Options()
-        self.thread = ThreadPoolExecutor(1, "cuvil-analysis")
+        self.worker = ThreadPoolExecutor(1, "cuvil-analysis")
         self.compiler = None                          # compile_on_save.Compiler, made on the first save
         self.pending_notes: list[str] = []           # about settings; shown once the client is ready
+        self.viewed: set[str] = set()                 # files of which a view was asked for
         self._publishing: set[str] = set()
 
     # Asking
 
     async def ask(self, question: Callable[..., Answer], *arguments: Any) -> Answer:
         """Answer a question in the analysing thread. A cancelled request whose turn has not come is never computed."""
-        return await asyncio.get_running_loop().run_in_executor(self.thread, question, *arguments)
+        return await asyncio.get_running_loop().run_in_executor(self.worker, question, *arguments)
 
     @property
     def translator(self) -> Translator:
@@ -133,7 +134,7 @@ class CuvilServer(LanguageServer):
         log.error("%s: %s", getattr(source, "__name__", source), error)
 
     def shutdown(self) -> None:
-        self.thread.shutdown(wait=False, cancel_futures=True)
+        self.worker.shutdown(wait=False, cancel_futures=True)
         if self.compiler is not None:
             self.compiler.stop()
         super().shutdown()

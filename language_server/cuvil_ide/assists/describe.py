@@ -11,8 +11,8 @@ LIMIT = 28                  # characters; longer hints push the code out of sigh
 
 def describe(value: Value) -> str:
     """`f32[B, 8, 64]`, `(f32[B], i64[B])`, or "" for what has nothing to say about tensors."""
-    from cuvil.frontends.python.values import Sequence, Tensor
-    if isinstance(value, Tensor):
+    from cuvil.frontends.python.values import Sequence, Tensor, Weight
+    if isinstance(value, Weight) or isinstance(value, Tensor) and value.library != "python":
         return "" if value.type.shape is None and value.type.dtype is None else str(value.type)
     if isinstance(value, Sequence) and value.items:
         parts = [describe(item) for item in value.items]

@@ -21,15 +21,18 @@ from . import (
     matmul_shape_mismatch,
     outer_broadcast,
     shape_mismatch,
+    syntax_error,
     unused_suppression,
 )
 from .rule import Rule
+from .stale import in_present_text
 from .suppressions import apply, suppressions
 
 if TYPE_CHECKING:
     from cuvil.frontends.python.facts import FileFacts
 
 RULES: tuple[Rule, ...] = tuple(module.RULE for module in (
+    syntax_error,
     matmul_shape_mismatch,
     concat_mismatch,
     axis_out_of_range,
@@ -55,7 +58,7 @@ def check(facts: FileFacts, config: Config = Config(), plugins: Sequence[Rule] =
         except Exception as error:                     # one rule that fails must not take the others with it
             found[_failed(rule, facts, error)] = None
     marks = suppressions(facts.source)
-    kept = apply(found, marks)
+    kept = apply(in_present_text(facts, found), marks)
     if any(rule is unused_suppression.RULE for rule in rules):
         kept += unused_suppression.unused(facts, marks, rules, (*RULES, *plugins))
     return sorted(filter(None, map(config.apply, kept)), key=lambda d: (d.span, d.code))

@@ -30,7 +30,7 @@ VALID = (
 INVALID = (
     Invalid("y = 1  »# noqa: CUV108«\n", "CUV108 reports nothing here", "y = 1\n"),
     Invalid("y = 1  »# cuvil: ignore[outer-brodcast]«\n", "no rule is called outer-brodcast", "y = 1\n"),
-    Invalid("y = None == None  # noqa: »CUV108, «CUV131\n", "CUV108 reports nothing", "y = None == None  # noqa: CUV131\n"),
+    Invalid("y = 1 + 1  # noqa: »CUV108, «E501\n", "CUV108 reports nothing", "y = 1 + 1  # noqa: E501\n"),
 )
 
 
