@@ -124,6 +124,8 @@ _EXAMPLES = {
     "rsqrt": [example("torch.rsqrt(x)", x="f32[2, 3]")], "erf": [example("torch.erf(x)", x="f32[2, 3]")],
     "sign": [example("torch.sign(x)", x="f32[2, 3]"), example("np.sign(x)", x="i32[4]")],
     "neg": [example("-x", x="f32[2, 3]"), example("torch.neg(x)", x="u8[4]"), example("np.negative(x)", x="i8[4]")],
+    "abs": [example("torch.abs(x)", x="i8[4]"), example("abs(x)", x="f32[4]")],
+    "atan2": [example("torch.atan2(x, y)", x="f32[9]", y="f32[9]")],
     "not": [example("~x", x="bool[4]"), example("torch.bitwise_not(x)", x="u8[4]"), example("np.logical_not(x)", x="f32[3]")],
     "add": [example("x + y", x="f32[2, 3]", y="f32[3]"), example("torch.add(x, y, alpha=2)", x="f32[2, 3]", y="f32[2, 1]"),
             example("x + 1", x="u8[4]"), example("x + 2.5", x="i32[4]"), example("x + y", x="bool[4]", y="bool[4]"),
@@ -153,10 +155,22 @@ _EXAMPLES = {
               example("torch.nan_to_num(x, nan=0.5)", x=np.array([np.nan, np.inf, -np.inf, 2.0], np.float32))],
 }
 
+_SYMBOLS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+
+def _default_examples(name: str):
+    if name in COMPARE:
+        return [example(f"x {_SYMBOLS[name]} y", x="i32[9]", y="f32[9]")]
+    if name in FLOAT_ONLY and name in UNARY:
+        return [example(f"torch.{name}(x)", x="f32[9]"), example(f"torch.{name}(x)", x="f16[9]"),
+                *([] if name in ("rsqrt", "erf", "reciprocal", "round", "atan") else [example(f"np.{name}(x)", x="i16[9]")])]
+    return []
+
+
 for _name in (*UNARY, *BINARY, *COMPARE):
     define(_name, ELEMENTWISE, infer=_infer(_name), flops=_flops(_name),
            evaluate=lambda arrays, attrs, meaning=MEANING[_name]: meaning(*arrays),
-           summary=f"{_name} of elements", examples=tuple(_EXAMPLES.get(_name, ())))
+           summary=f"{_name} of elements", examples=(*_default_examples(_name), *_EXAMPLES.get(_name, ())))
 
 define("select", ELEMENTWISE, infer=_infer_select, flops=_flops("select"), evaluate=lambda arrays, attrs: np.where(*arrays),
        summary="the second operand's element where the condition holds, else the third's",
@@ -219,7 +233,7 @@ def log10(b: Builder, x):
 
 
 @spelled("torch.round", "torch.Tensor.round", examples=[example("torch.round(x)", x="f16[9]"), example("torch.round(x, decimals=1)", x="f32[9]")])
-def round(b: Builder, input, decimals: int = 0):
+def torch_round(b: Builder, input, decimals: int = 0):
     if dtype_of(input) == DType.BOOL:
         raise TypeRuleError("round of bool elements", "numbers", "dtype-mismatch")
     if not dtype_of(input).is_float:
@@ -235,7 +249,7 @@ def round(b: Builder, input, decimals: int = 0):
 
 @spelled("numpy.round", "numpy.around", "numpy.ndarray.round", examples=[example("np.round(x)", x="f32[9]"), example("x.round(2)", x="f64[9]")])
 def numpy_round(b: Builder, a, decimals: int = 0):
-    return round(b, a, decimals)
+    return torch_round(b, a, decimals)
 
 
 @spelled("numpy.rint")
@@ -268,8 +282,7 @@ def positive(b: Builder, x):
     return x
 
 
-@spelled("torch.abs", "torch.absolute", "torch.Tensor.abs", "numpy.abs", "numpy.absolute", "numpy.fabs", "builtins.abs", "operator.abs",
-         examples=[example("torch.abs(x)", x="i8[4]"), example("np.abs(x)", x="f32[4]")])
+@spelled("torch.abs", "torch.absolute", "torch.Tensor.abs", "numpy.abs", "numpy.absolute", "numpy.fabs", "builtins.abs", "operator.abs")
 def absolute(b: Builder, x):
     if x.type.dtype == DType.BOOL and b.library != "numpy":
         raise TypeRuleError(f"abs of {x.type}", "numbers", "dtype-mismatch")
@@ -469,7 +482,7 @@ for _name in ("fmax", "fmin"):
         lambda b, input, other, name={"fmax": "maximum", "fmin": "minimum"}[_name]: _skipping_nan(b, name, input, other))
 
 
-@spelled("torch.atan2", "torch.arctan2", "torch.Tensor.atan2", "numpy.arctan2", "numpy.atan2", examples=[example("torch.atan2(x, y)", x="f32[9]", y="f32[9]")])
+@spelled("torch.atan2", "torch.arctan2", "torch.Tensor.atan2", "numpy.arctan2", "numpy.atan2")
 def atan2(b: Builder, input, other):
     x, y = b.promote(input, other)
     return b.emit("atan2", float_operand(b, x), float_operand(b, y))

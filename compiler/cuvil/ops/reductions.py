@@ -60,7 +60,7 @@ def _reduction(name: str, combine: str, ufunc, identity, summary: str, examples=
 
 _reduction("reduce_sum", "add", np.add, lambda dtype: 0, "the sum along axes",
            [example("x.sum()", x="f32[2, 3]"), example("torch.sum(x, dim=-1, keepdim=True)", x="f32[2, 3]"), example("x.sum((0, 2))", x="i32[2, 3, 2]"),
-            example("x.sum()", x="bool[9]"), example("np.sum(x, axis=1)", x="i32[2, 3]"), example("x.sum(axis=0)", x="u8[200]"),
+            example("x.sum()", x="bool[9]"), example("np.sum(x, axis=1)", x="i32[2, 3]"), example("torch.sum(x, 0)", x="u8[200]"),
             example("x.sum(1)", x="f16[3, 40]"), example("x.sum(1)", x="f32[3, 0]"), example("torch.sum(x, dtype=torch.bool)", x="f32[3]"),
             example("x.sum(-1)", x="f32[]"), example("np.sum(x, dtype=np.float64)", x="f32[5]"), example("x.sum(0)", x="bf16[70, 2]"),
             example("torch.count_nonzero(x)", x="i32[9]")])
@@ -224,7 +224,7 @@ def _narrowed(b: Builder, result: Op, dtype: DType | None) -> Op:
 
 
 @spelled("torch.sum", "torch.Tensor.sum")
-def sum(b: Builder, input, dim=None, keepdim=False, dtype=None, axis=None, keepdims=False):
+def torch_sum(b: Builder, input, dim=None, keepdim=False, dtype=None, axis=None, keepdims=False):
     return total(b, "reduce_sum", input, axis if dim is None else dim, keepdim or keepdims, dtype)
 
 
@@ -234,7 +234,7 @@ def numpy_sum(b: Builder, a, axis=None, dtype=None, keepdims=False):
 
 
 @spelled("torch.prod", "torch.Tensor.prod")
-def prod(b: Builder, input, dim=None, keepdim=False, dtype=None):
+def torch_prod(b: Builder, input, dim=None, keepdim=False, dtype=None):
     return total(b, "reduce_prod", input, dim, keepdim, dtype)
 
 
@@ -249,7 +249,7 @@ def count_nonzero(b: Builder, input, dim=None):
 
 
 @spelled("torch.mean", "torch.Tensor.mean")
-def mean(b: Builder, input, dim=None, keepdim=False, dtype=None, axis=None, keepdims=False):
+def torch_mean(b: Builder, input, dim=None, keepdim=False, dtype=None, axis=None, keepdims=False):
     if dtype is not None:
         input = b.cast(input, dtype)
     return fold(b, "mean", input, axis if dim is None else dim, keepdim or keepdims)
@@ -279,6 +279,10 @@ for _name, _numpy, _reduce in (("amax", "max", "reduce_max"), ("amin", "min", "r
 Pair = namedtuple("Pair", "values indices")                          # what torch.max(x, dim) returns
 
 
+def _first(*values):
+    return next((v for v in values if v is not None), None)
+
+
 def _torch_extreme(b: Builder, reduce: str, index: str, pairwise: str, input, dim, keepdim):
     if isinstance(dim, Op):
         return arithmetic(b, pairwise, input, dim)
@@ -291,13 +295,13 @@ def _torch_extreme(b: Builder, reduce: str, index: str, pairwise: str, input, di
 
 
 @spelled("torch.max", "torch.Tensor.max")
-def max(b: Builder, input, dim=None, keepdim=False, other=None):
-    return _torch_extreme(b, "reduce_max", "argmax", "maximum", input, dim if other is None else other, keepdim)
+def torch_max(b: Builder, input, dim=None, keepdim=False, other=None, axis=None, keepdims=False):
+    return _torch_extreme(b, "reduce_max", "argmax", "maximum", input, _first(dim, other, axis), keepdim or keepdims)
 
 
 @spelled("torch.min", "torch.Tensor.min")
-def min(b: Builder, input, dim=None, keepdim=False, other=None):
-    return _torch_extreme(b, "reduce_min", "argmin", "minimum", input, dim if other is None else other, keepdim)
+def torch_min(b: Builder, input, dim=None, keepdim=False, other=None, axis=None, keepdims=False):
+    return _torch_extreme(b, "reduce_min", "argmin", "minimum", input, _first(dim, other, axis), keepdim or keepdims)
 
 
 for _name in ("argmax", "argmin"):
@@ -319,11 +323,11 @@ def _truth(b: Builder, name: str, x: Op, dim, keepdims) -> Op:
 
 
 def _spread(name: str):
-    def spell(b: Builder, input, dim=None, unbiased=None, keepdim=False, correction=None, axis=None):
+    def spell(b: Builder, input, dim=None, unbiased=None, keepdim=False, correction=None, axis=None, keepdims=False):
         if isinstance(dim, bool):                                    # x.var(False): the first argument is `unbiased`
             dim, unbiased = None, dim
         correction = (1 if unbiased is None else int(unbiased)) if correction is None else correction
-        return fold(b, name, input, axis if dim is None else dim, keepdim, correction=correction)
+        return fold(b, name, input, axis if dim is None else dim, keepdim or keepdims, correction=correction)
     return spell
 
 

@@ -312,7 +312,7 @@ def repeat_interleave(b: Builder, input, repeats, dim=None, output_size=None):
     return reshaped(b, full, (*own[:axis], own[axis] * repeats, *own[axis + 1:]))
 
 
-@spelled("numpy.repeat")
+@spelled("numpy.repeat", "numpy.ndarray.repeat")
 def numpy_repeat(b: Builder, a, repeats, axis=None):
     return repeat_interleave(b, a, repeats, axis)
 
@@ -354,7 +354,7 @@ def _from_end(value: Dim, size: Dim) -> Dim:
     return value + size if at_most(value, -1) else value
 
 
-def slice_range(index: slice, size: Dim) -> tuple[Dim, Dim, int]:
+def slice_range(index: slice, size: Dim, backward_refused: bool = False) -> tuple[Dim, Dim, int]:
     """(start, size, step) of a Python slice of an axis, clamped as Python clamps."""
     step = 1 if index.step is None else index.step
     for part in (index.start, index.stop, step):
@@ -365,6 +365,8 @@ def slice_range(index: slice, size: Dim) -> tuple[Dim, Dim, int]:
     if step == 0:
         raise TypeRuleError("a slice with step 0", "a step that is not zero", "argument")
     if step < 0:
+        if backward_refused:
+            raise TypeRuleError(f"a slice of a torch tensor with step {step}", "a positive step; .flip(dim) to reverse", "argument")
         if isinstance(size, Poly) and not (index.start is None and index.stop is None):
             raise not_known("a backward slice of a symbolic axis")
         if isinstance(size, int):
@@ -408,7 +410,7 @@ def getitem(b: Builder, x, index):
             continue
         size = own[axis]
         if isinstance(item, slice):
-            ranges[axis] = slice_range(item, size)
+            ranges[axis] = slice_range(item, size, b.library != "numpy")
             result.append(ranges[axis][1])
         elif isinstance(item, Op):
             result.append(item)

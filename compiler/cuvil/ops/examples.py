@@ -1,0 +1,136 @@
+"""The examples of all definitions as runnable programs: tests compare them with the libraries, documentation shows them.
+
+An example is one expression over named inputs. It is captured by evaluating it with stand-ins whose every attribute, call
+and operator goes through SPELLINGS, so it needs neither torch nor a front end.
+"""
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..ir.function import Function, Op
+from ..ir.types import DType, TensorType
+from .builder import Builder
+from .definition import DEFINITIONS, SPELLING_EXAMPLES, SPELLINGS, Example, call
+
+METHODS = {"torch": "torch.Tensor.", "numpy": "numpy.ndarray."}
+ATTRIBUTES = frozenset(("shape", "T", "mT", "mH", "ndim", "dtype", "data", "size"))     # of an ndarray; a tensor's `size` is a method
+
+
+def all_examples() -> Iterator[tuple[str, Example]]:
+    """(name of the definition, example); spellings without an op of their own have the name ""."""
+    for definition in DEFINITIONS.values():
+        yield from ((definition.name, e) for e in definition.examples)
+    yield from (("", e) for e in SPELLING_EXAMPLES)
+
+
+def arrays(example: Example, seed: int = 0) -> dict[str, np.ndarray]:
+    """Numbers for an example's inputs: the same for the same seed. Integers are small and not zero, floats about -2 to 2."""
+    random, found = np.random.default_rng(seed), {}
+    for name, given in example.inputs.items():
+        if not isinstance(given, tuple):
+            found[name] = np.asarray(given)
+            continue
+        shape, dtype = given[0], DType.parse(given[1])
+        if dtype == DType.BOOL:
+            found[name] = random.random(shape) < 0.5
+        elif dtype.is_int:
+            low, high = (1, 250) if dtype == DType.U8 else (1, 9)
+            values = random.integers(low, high, shape)
+            found[name] = np.asarray(values if dtype == DType.U8 else values * random.choice([-1, 1], shape)).astype(dtype.numpy)
+        else:
+            values = np.asarray(random.normal(size=shape), np.float64)
+            if dtype == DType.BF16:
+                from .elementwise import round_bf16
+                found[name] = round_bf16(values.astype(np.float32))
+            else:
+                found[name] = values.astype(dtype.numpy)
+    return found
+
+
+def types(example: Example) -> dict[str, TensorType]:
+    """The type of each input."""
+    values = arrays(example)
+    return {name: TensorType(given[0], DType.parse(given[1])) if isinstance(given, tuple) else
+            TensorType(values[name].shape, DType.parse(values[name].dtype.name)) for name, given in example.inputs.items()}
+
+
+def capture(example: Example, library: str = "torch") -> Function:
+    """The CIR of an example, by the rules of the library."""
+    b = Builder(library)
+    inputs = {name: _Tensor(b, b.input(name, i, type)) for i, (name, type) in enumerate(types(example).items())}
+    names = {**inputs, "torch": _Module(b, "torch"), "F": _Module(b, "torch.nn.functional"), "np": _Module(b, "numpy")}
+    value = _plain(eval(example.code, {"__builtins__": {"float": float, "abs": builtins.abs, "len": builtins.len}}, names))
+    values = value if isinstance(value, (tuple, list)) else (value,)
+    return b.function("example", [b.tensor(v) for v in values], "tuple" if isinstance(value, (tuple, list)) else "tensor")
+
+
+def _plain(value: Any) -> Any:
+    """Stand-ins taken off."""
+    if isinstance(value, _Tensor):
+        return value.op
+    if isinstance(value, slice):
+        return slice(_plain(value.start), _plain(value.stop), _plain(value.step))
+    return type(value)(map(_plain, value)) if type(value) in (tuple, list) else value
+
+
+def _dressed(b: Builder, value: Any) -> Any:
+    if isinstance(value, Op):
+        return _Tensor(b, value)
+    return tuple(_dressed(b, v) for v in value) if isinstance(value, tuple) else value
+
+
+class _Module:
+    """A library, whose names are looked up when they are used."""
+
+    def __init__(self, b: Builder, name: str) -> None:
+        self.b, self.name = b, name
+
+    def __getattr__(self, name: str) -> Any:
+        full = f"{self.name}.{name}"
+        if name in ("float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool"):
+            return DType.parse(name)
+        return _Module(self.b, full)
+
+    def __call__(self, *args, **keywords):
+        return _dressed(self.b, call(self.b, self.name, _plain(list(args)), {k: _plain(v) for k, v in keywords.items()}))
+
+
+class _Tensor:
+    """A value whose methods and operators are spellings."""
+
+    def __init__(self, b: Builder, op: Op) -> None:
+        self.b, self.op = b, op
+
+    def __getattr__(self, name: str) -> Any:
+        full = METHODS[self.b.library] + name
+        if full not in SPELLINGS:
+            raise AttributeError(full)
+        if name in ATTRIBUTES and not (name == "size" and self.b.library == "torch"):
+            return _dressed(self.b, SPELLINGS[full](self.b, self.op))
+        return lambda *args, **keywords: _Module(self.b, full)(self, *args, **keywords)
+
+    def __getitem__(self, index):
+        return _Module(self.b, "operator.getitem")(self, index)
+
+
+def _operators() -> None:
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift", "rshift"):
+        setattr(_Tensor, f"__{name}__", lambda self, other, name=name: _Module(self.b, f"operator.{name}")(self, other))
+        setattr(_Tensor, f"__r{name}__", lambda self, other, name=name: _Module(self.b, f"operator.{name}")(other, self))
+    for name in ("and", "or", "xor"):
+        full = "operator.xor" if name == "xor" else f"operator.{name}_"
+        setattr(_Tensor, f"__{name}__", lambda self, other, full=full: _Module(self.b, full)(self, other))
+        setattr(_Tensor, f"__r{name}__", lambda self, other, full=full: _Module(self.b, full)(other, self))
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        setattr(_Tensor, f"__{name}__", lambda self, other, name=name: _Module(self.b, f"operator.{name}")(self, other))
+    for name in ("neg", "invert", "pos"):
+        setattr(_Tensor, f"__{name}__", lambda self, name=name: _Module(self.b, f"operator.{name}")(self))
+    _Tensor.__abs__ = lambda self: _Module(self.b, "operator.abs")(self)
+    _Tensor.__len__ = lambda self: SPELLINGS["builtins.len"](self.b, self.op)
+
+
+_operators()
