@@ -3,6 +3,7 @@ import json
 import os
 
 import pytest
+
 from cuvil_cli.commands import COMMANDS
 
 

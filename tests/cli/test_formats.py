@@ -4,6 +4,7 @@ import xml.etree.ElementTree as xml
 from collections import Counter
 
 import pytest
+
 from cuvil.diagnostics import Diagnostic, Evidence, Fix
 from cuvil.source import Edit, Source, Span
 from cuvil_cli.findings import FileResult, Findings
@@ -75,7 +76,8 @@ def test_json(findings):
     first = document["findings"][0]
     assert list(first) == ["code", "name", "kind", "certainty", "severity", "message", "path", "range", "evidence", "fix", "url"]
     assert first["range"] == {"start": {"line": 3, "column": 9}, "end": {"line": 3, "column": 24}}
-    assert first["fix"]["edits"] == [{"path": "src/loss.py", "range": {"start": {"line": 3, "column": 9}, "end": {"line": 3, "column": 15}}, "text": "scores.squeeze(-1)"}]
+    assert first["fix"]["edits"] == [
+        {"path": "src/loss.py", "range": {"start": {"line": 3, "column": 9}, "end": {"line": 3, "column": 15}}, "text": "scores.squeeze(-1)"}]
     assert document["findings"][1]["fix"] is None
     assert document["summary"]["tensor_expressions"] == {"understood": 7, "unknown": {"call of an unknown function": 2}}
     assert document["summary"]["certainty"] == {"likely": 1, "proved": 1}
@@ -87,7 +89,8 @@ def test_json_lines(findings):
 
 def test_github(findings):
     lines = render("github", findings).splitlines()
-    assert lines[0] == ("::warning file=src/loss.py,line=3,endLine=3,title=CUV108 outer-broadcast,col=9,endColumn=24::(N, 1) - (N,) is (N, N)%0Awhich is then averaged"
+    assert lines[0] == ("::warning file=src/loss.py,line=3,endLine=3,title=CUV108 outer-broadcast,col=9,endColumn=24::"
+                        "(N, 1) - (N,) is (N, N)%0Awhich is then averaged"
                         "%0Asrc/loss.py:1: f32[N]%0Asrc/other file.py:9: f32[N, 1]")
     assert lines[1].startswith("::error ") and lines[1].endswith("%25d of a tensor, 100%25 wrong")
 

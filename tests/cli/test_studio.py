@@ -4,6 +4,7 @@ import json
 import threading
 
 import pytest
+
 from cuvil.diagnostics import CuvilError
 from cuvil_cli import page
 from cuvil_cli.server import Studio, serve

@@ -1,5 +1,6 @@
 """Machines as Linux describes them: a server, a laptop, an ARM board, and one that says nothing."""
 import pytest
+
 from cuvil.cost.machine import DEFAULT_HERTZ, describe, detect
 
 SERVER = """processor\t: 0

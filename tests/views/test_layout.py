@@ -1,9 +1,10 @@
 """Layers point down, boxes never overlap, groups enclose their own, and the same graph is always drawn the same."""
 import itertools
 
-from cuvil_ide.views.layout import Box, layers, place
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from cuvil_ide.views.layout import Box, layers, place
 
 
 def boxes(*ids, group=""):
@@ -85,3 +86,30 @@ def test_large():
     edges = [*itertools.pairwise(ids), *zip(ids, ids[5:])]
     placed = place([Box(id, 60, 30) for id in ids], edges)
     assert len(placed.boxes) == 10_000 and len(placed.lines) == len(edges)
+
+
+def crosses(line, box):
+    """A straight piece of the line runs through the inside of the box."""
+    for x0, y0, x1, y1 in zip(line[0::2], line[1::2], line[2::2], line[3::2]):
+        for step in range(1, 20):
+            x, y = x0 + (x1 - x0) * step / 20, y0 + (y1 - y0) * step / 20
+            if box.x + 1 < x < box.x + box.width - 1 and box.y + 1 < y < box.y + box.height - 1:
+                return True
+    return False
+
+
+# The residual of a block goes around it, and so does a value that a kernel needs only at its end.
+def test_long_lines_pass_between_boxes():
+    chain = boxes("x", "f", "g", "h", "y")
+    edges = [("x", "f"), ("f", "g"), ("g", "h"), ("h", "y"), ("x", "y")]
+    placed = place(chain, edges)
+    assert not any(crosses(placed.lines["x", "y"], placed.boxes[id]) for id in "fgh")
+
+
+def test_lines_into_a_group_pass_between_its_boxes():
+    nodes = [*boxes("x", "r"), *boxes("a", "b", "c", "d", group="k0"), *boxes("z")]
+    placed = place(nodes, [("x", "a"), ("a", "b"), ("b", "c"), ("c", "d"), ("r", "d"), ("a", "z"), ("d", "z")])
+    assert not any(crosses(placed.lines["r", "d"], placed.boxes[id]) for id in "abc")
+    assert not any(crosses(placed.lines["a", "z"], placed.boxes[id]) for id in "bcd")
+    for (source, target), line in placed.lines.items():
+        assert line[1] == round(placed.boxes[source].y + placed.boxes[source].height, 1) and line[-1] == round(placed.boxes[target].y, 1)

@@ -2,9 +2,10 @@
 import math
 
 import pytest
-from cuvil_ide.views.scale import fit, label, position
 from hypothesis import given
 from hypothesis import strategies as st
+
+from cuvil_ide.views.scale import fit, label, position
 
 RIDGE = 10.0
 anything = st.one_of(st.none(), st.floats(allow_nan=True, allow_infinity=True), st.sampled_from([0.0, -0.0, 1e-12, 1e18]))

@@ -2,6 +2,7 @@
 import symtable
 
 import pytest
+
 from cuvil.cst import parse
 from cuvil.frontends.python.facts import FileFacts, FunctionFacts
 from cuvil.source import Source, Span

@@ -10,7 +10,7 @@ from ..ir.dims import Dim, substitute
 
 DEFAULT = 128
 BY_NAME = {                                  # lower case; what is not here is DEFAULT
-    1: ("b", "n", "bs", "bsz", "batch", "batch_size"),
+    8: ("b", "n", "bs", "bsz", "batch", "batch_size"),        # not 1: a size of 1 broadcasts, and is no example of a batch
     12: ("h", "nh", "heads", "n_heads", "num_heads"),
     64: ("d", "hd", "dh", "head_dim", "d_head"),
     128: ("t", "s", "l", "q", "k", "seq", "seq_len", "seqlen", "length", "tokens"),

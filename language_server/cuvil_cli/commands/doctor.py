@@ -118,6 +118,7 @@ def probe(x, y):
 def _compile() -> list[Check]:
     """A function through every stage: written, compiled to a library, loaded, called, compared with the interpreter's answer."""
     import numpy as np
+
     from cuvil import pipeline
     with tempfile.TemporaryDirectory(prefix="cuvil-doctor-") as scratch:
         source = Path(scratch, "probe.py")

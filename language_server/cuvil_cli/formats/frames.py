@@ -4,7 +4,7 @@
       --> loss.py:12:8
        |
     12 | loss = scores - labels
-       |        ^^^^^^^^^^^^^^^ 
+       |        ^^^^^^^^^^^^^^^
      9 | labels = batch["y"]
        | ------ f32[N]
        |

@@ -6,20 +6,22 @@ the first column that is missing says why and where.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cuvil.diagnostics import CuvilError
-from cuvil.lineage import LAYERS, Element, Lineage
+from cuvil.lineage import LAYERS, Element
 from cuvil.pipeline import cst_id, line_id, origin_chain
 from cuvil.source import Span
 
 from ..protocol import Column, ColumnElement, DrilldownPayload, Graph, PanelInfo, Scope
-from .graph import draw, op_id
+from .graph import draw, kernel_id, op_id
 from .scopes import scopes
 from .subject import Subject, failed, place
 
 if TYPE_CHECKING:
     from cuvil.ir.function import Function
+    from cuvil.ir.kernel import KernelGraph
 
 INFO = PanelInfo("drilldown", "Drilldown", "What did my line become?")
 HIGHLIGHT_DEPTH = 3
@@ -35,9 +37,14 @@ def payload(subject: Subject) -> DrilldownPayload:
     problems: dict[str, CuvilError] = {}
     graph = Graph([], [], 0.0, 0.0)
     if subject.concrete is not None:
-        lineage, problems = _lineage(subject)
-        _add(layers, origins, _symbolic(subject, lineage.elements), lineage.origins)
-        graph = draw(subject.stages.kernels.function, subject.stages.kernels, {i: c.name for i, c in subject.stages.optimized.composites.items()})
+        try:
+            lineage, problems = subject.concrete.lineage, dict(subject.concrete.problems)
+            _add(layers, origins, _symbolic(subject, lineage.elements), lineage.origins)
+        except Exception as error:           # a defect in a late stage costs that stage and those after it, not the panel
+            problems["loop"] = failed(error, subject.function)
+            _captured(subject.concrete.optimized.function, subject.path, layers, origins)
+            _kernels(subject.concrete.kernels, layers, origins)
+        graph = draw(subject.symbolic.function, subject.symbolic, {i: c.name for i, c in subject.concrete.optimized.composites.items()})
     else:
         problems["kernel"] = subject.refusal
         if subject.function.function is not None:
@@ -91,31 +98,15 @@ def _add(layers: dict[str, list[Element]], origins: dict[str, tuple[str, ...]], 
                 origins[element.id] = more[element.id]
 
 
-def _lineage(subject: Subject) -> tuple[Lineage, dict[str, CuvilError]]:
-    """All layers that can be made. A defect in a late stage costs that stage and those after it, not the panel."""
-    stages = subject.concrete
-    try:
-        return stages.lineage, dict(stages.problems)
-    except Exception as error:
-        return Lineage((), {}), {"ir": failed(error, subject.function)}
-
-
 def _symbolic(subject: Subject, elements: tuple[Element, ...]) -> Iterable[Element]:
     """IR lines with the user's symbols instead of example sizes, where the passes did the same with both."""
-    if subject.stages is subject.concrete:
-        return elements
-    symbolic, concrete = subject.stages.optimized.function, subject.concrete.optimized.function
-    if [(op.id, op.name, op.operands) for op in symbolic.ops] != [(op.id, op.name, op.operands) for op in concrete.ops]:
-        return elements
-    from dataclasses import replace
-
     from cuvil.ir.text import print_op
-    texts = {op_id(op.id): print_op(op) for op in symbolic.ops}
-    return [replace(e, text=texts[e.id]) if e.id in texts else e for e in elements]
+    texts = {op_id(op.id): print_op(op) for op in subject.symbolic.function.ops}
+    return [replace(e, text=texts.get(e.id, e.text)) for e in elements]
 
 
 def _captured(function: Function, path: str, layers: dict[str, list[Element]], origins: dict[str, tuple[str, ...]]) -> None:
-    """The IR of a function that is refused later: as the front end made it."""
+    """The IR of a function that is refused or fails later."""
     from cuvil.ir.text import print_op
     known = {element.id for element in layers["cst"]}
     for op in function.ops:
@@ -126,6 +117,12 @@ def _captured(function: Function, path: str, layers: dict[str, list[Element]], o
                 known.add(id_)
                 layers["cst"].append(Element(id_, "cst", origin.node or "Expression", None, origin.span))
             origins[op_id(op.id)] = (*origins.get(op_id(op.id), ()), id_)
+
+
+def _kernels(graph: KernelGraph, layers: dict[str, list[Element]], origins: dict[str, tuple[str, ...]]) -> None:
+    for kernel in graph.kernels:
+        layers["kernel"].append(Element(kernel_id(kernel), "kernel", f"{kernel.name} ({kernel.kind}, {len(kernel.ops)} ops)"))
+        origins[kernel_id(kernel)] = tuple(op_id(id) for id in kernel.ops)
 
 
 def _column(subject: Subject, layer: str, elements: list[Element], origins: dict[str, tuple[str, ...]], problems: dict[str, CuvilError],

@@ -31,9 +31,9 @@ def payload(subject: Subject) -> HeatmapPayload:
         graph = draw(function, None) if function is not None else Graph([], [], 0.0, 0.0)
         return HeatmapPayload("heatmap", subject.path, subject.name, subject.functions, subject.version, subject.stale, [], {}, {}, source,
                               span.line, {}, graph, subject.dims, str(machine), str(subject.refusal))
-    kernels = subject.stages.kernels
+    kernels = subject.symbolic
     metrics, values, lines = _measure(kernels, subject, machine)
-    composites = {i: c.name for i, c in subject.stages.optimized.composites.items()}
+    composites = {i: c.name for i, c in subject.concrete.optimized.composites.items()}
     return HeatmapPayload("heatmap", subject.path, subject.name, subject.functions, subject.version, subject.stale, metrics, values, lines, source,
                           span.line, _places(kernels, subject), draw(kernels.function, kernels, composites), subject.dims, str(machine))
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import libcst as cst
+
 from cuvil.source import Span
 
 from ..protocol import Binding, Scope

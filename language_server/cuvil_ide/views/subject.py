@@ -14,6 +14,7 @@ from ..protocol import Place, Position, Range, ViewRequest
 
 if TYPE_CHECKING:
     from cuvil.frontends.python.facts import FileFacts, FunctionFacts
+    from cuvil.ir.kernel import KernelGraph
     from cuvil.pipeline import Stages
 
     from ..session import Session
@@ -52,8 +53,17 @@ class Subject:
 
     @cached_property
     def concrete(self) -> Stages | None:
-        """The stages at these sizes: loops, LLVM and assembly exist only for numbers."""
+        """The stages at these sizes: loops, LLVM and assembly exist only for numbers, so all layers are shown for them."""
         return self.stages.at(**self.dims) if self.stages and self.dims else self.stages
+
+    @cached_property
+    def symbolic(self) -> KernelGraph | None:
+        """The kernels with the user's symbols in their types, if they are the same kernels of the same ops; else those at example sizes."""
+        if self.stages is None:
+            return None
+        open_, closed = self.stages.kernels, self.concrete.kernels
+        same = [(op.id, op.name, op.operands) for op in open_.function.ops] == [(op.id, op.name, op.operands) for op in closed.function.ops]
+        return open_ if same and [(k.name, k.ops) for k in open_.kernels] == [(k.name, k.ops) for k in closed.kernels] else closed
 
 
 def subject(session: Session, request: ViewRequest) -> Subject:
@@ -63,7 +73,7 @@ def subject(session: Session, request: ViewRequest) -> Subject:
     stages, refusal = None, None
     try:
         stages = session.stages(request.path, function.name)
-        _ = stages.kernels                   # what cannot be lowered at all is refused here, once for all views
+        _ = stages.kernels                   # what cannot be lowered is refused here, once for all views
     except CuvilError as error:
         stages, refusal = None, error
     except Exception as error:               # a defect of ours: the text layers are still worth showing
