@@ -226,8 +226,9 @@ class Module:
         last = self._last
         if last is not None and node in last.tree:
             return last
-        for definition in self.definitions:
-            if definition.parsed and definition.tree is not None and node in definition.tree:
+        parsed = [d for d in self.definitions if d.parsed and d.tree is not None]
+        for definition in sorted(parsed, key=lambda d: "positions" not in d.tree.__dict__):      # a node at hand was mostly met in a walk
+            if node in definition.tree:
                 self._last = definition
                 return definition
         raise KeyError(node)
