@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -21,13 +22,16 @@ _kept: WeakKeyDictionary[Tree, dict[type, list[cst.CSTNode]]] = WeakKeyDictionar
 
 def nodes(facts: FileFacts, where: re.Pattern[str], *types: type[Node]) -> Iterator[Node]:
     """Every node of exactly these types in definitions whose text the pattern finds, type by type, in the order of the text."""
-    if not where.search(facts.source.text):
-        return
     for definition in facts.module.definitions:
-        if where.search(definition.text) and definition.tree is not None:
+        if _mentions(where, definition.text) and definition.tree is not None:
             by_type = _by_type(definition.tree)
             for wanted in types:
                 yield from by_type.get(wanted, ())
+
+
+@lru_cache(16384)
+def _mentions(where: re.Pattern[str], text: str) -> bool:
+    return where.search(text) is not None
 
 
 def _by_type(tree: Tree) -> dict[type, list[cst.CSTNode]]:
