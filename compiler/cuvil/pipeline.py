@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .diagnostics import CuvilError
 from .ir.function import Function, Op
@@ -24,6 +24,9 @@ from .source import LineIndex, Span
 
 if TYPE_CHECKING:
     from .ir.kernel import KernelGraph
+    from .llvm import Line, LlvmModule
+    from .loops.memory import Program
+    from .loops.nest import Nest
     from .passes import Optimized
 
 
@@ -62,19 +65,27 @@ class Stages:
         return fuse(self.optimized.function, self.opt_level, self.optimized.composites)
 
     @cached_property
-    def nests(self) -> tuple[Any, ...]:
-        """Loop nests; sizes must be numbers by now."""
-        from . import loops
+    def program(self) -> Program:
+        """Loop nests and the memory plan; sizes must be numbers by now."""
+        from . import llvm, loops
         self._all_sizes_known()
-        return loops.lower(self.kernels)
+        try:
+            target = llvm.target(self.target)
+        except ValueError as error:
+            raise CuvilError(str(error), code="CUV004") from None
+        return loops.program(self.kernels, target)
+
+    @property
+    def nests(self) -> tuple[Nest, ...]:
+        return self.program.nests
 
     @cached_property
-    def llvm(self) -> Any:
+    def llvm(self) -> LlvmModule:
         from . import llvm
-        return llvm.emit(self.nests)
+        return llvm.emit(self.program)
 
     @cached_property
-    def assembly(self) -> tuple[Any, ...]:
+    def assembly(self) -> tuple[Line, ...]:
         return tuple(self.llvm.assembly())
 
     @cached_property

@@ -5,10 +5,13 @@ The same input gives the same bytes: keys are sorted, and no time, host name or 
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
+from ..cost.counts import Cost, cost_of_graph, cost_of_kernel
 from ..ir.text import print_function
 from .signature import Signature
 
@@ -18,55 +21,44 @@ if TYPE_CHECKING:
 VERSION = 1
 
 
-def manifest(stages: Stages, signature: Signature, parameters: bytes | None = None) -> str:
+def manifest(stages: Stages, signature: Signature, parameters: bytes | None, dims: Mapping[str, int]) -> str:
     """The text of `<name>.json`; the library returns the same from cuvil_manifest()."""
-    function, graph, module = stages.optimized.function, stages.kernels, stages.llvm
+    function, graph, program = stages.optimized.function, stages.kernels, stages.program
     origin = stages.function.origin
     return json.dumps({
         "version": VERSION,
         "name": signature.name,
         "signature": signature.to_json(),
+        "dims": dict(dims),
         "source": origin and {"path": origin.span.path, "line": origin.span.line},
-        "target": target_json(module),
+        "target": {"name": program.target.name, "cpu": program.target.cpu, "vector_bytes": program.target.vector_bytes},
         "opt_level": stages.opt_level,
         "kernels": [_kernel(kernel, function) for kernel in graph.kernels],
         "edges": {"fused": sum(d.fused for d in graph.decisions), "through_memory": sum(not d.fused for d in graph.decisions)},
-        "costs": _costs(graph),
-        "memory": {"scratch_bytes": module.scratch, "parameter_bytes": sum(s.type.nbytes for s in signature.parameters)},
+        "costs": _cost(cost_of_graph(graph)),
+        "memory": {"scratch_bytes": program.scratch, "scratch_bytes_per_thread": program.thread_scratch,
+                   "packed_bytes": program.packed, "parameter_bytes": sum(s.type.nbytes for s in signature.parameters)},
         "lineage": _lineage(function, graph),
-        "tools": {"cuvil": __version__, "llvm": module.version},
+        "tools": {"cuvil": __version__, "llvmlite": importlib.metadata.version("llvmlite"), "abi": VERSION},
         "hashes": {"ir": _sha(print_function(function).encode()), "kernels": _sha(stages.object),
                    **({"parameters": _sha(parameters)} if parameters is not None else {})},
     }, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def target_json(module: Any) -> dict:
-    return {"name": module.target.name, "cpu": module.target.cpu, "triple": module.triple}
-
-
 def _kernel(kernel: Any, function: Any) -> dict:
-    ops = [function.by_id[id] for id in kernel.ops]
+    ops, cost = [function.by_id[id] for id in kernel.ops], cost_of_kernel(function, kernel)
     lines = sorted({(o.span.path, n) for o in kernel.origins for n in range(o.span.line, o.span.end_line + 1)})
     return {"name": kernel.name, "kind": kernel.kind, "ops": [op.name for op in ops],
             "reads": [_value(function.by_id[id]) for id in kernel.inputs], "writes": [_value(function.by_id[id]) for id in kernel.outputs],
-            "lines": [f"{path}:{number}" for path, number in lines]}
+            "lines": [f"{path}:{number}" for path, number in lines], **_cost(cost)}
 
 
 def _value(op: Any) -> str:
     return f"{op.label or f'%{op.id}'}: {op.type}"
 
 
-def _costs(graph: Any) -> dict:
-    """FLOPs of the ops and bytes that pass through memory, as numbers for these sizes."""
-    from ..ops.definition import DEFINITIONS
-    function = graph.function
-    flops = moved = 0
-    for kernel in graph.kernels:
-        for id in kernel.ops:
-            op = function.by_id[id]
-            flops += DEFINITIONS[op.name].flops(op.type, [function.by_id[o].type for o in op.operands], dict(op.attrs))
-        moved += sum(function.by_id[id].type.nbytes for id in (*kernel.inputs, *kernel.outputs))
-    return {"flops": flops, "bytes": moved, "flops_per_byte": round(flops / moved, 4) if moved else None}
+def _cost(cost: Cost) -> dict:
+    return {"flops": cost.flops, "bytes": cost.bytes, "flops_per_byte": cost.intensity and round(cost.intensity, 4)}
 
 
 def _lineage(function: Any, graph: Any) -> dict:

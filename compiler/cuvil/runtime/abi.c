@@ -17,11 +17,13 @@ struct cuvil_model {
   void** parameters;
   void* mapped;
   size_t mapped_size;
-  void* prepared;
+  void* packed;
 };
 
 extern int32_t cuvil_kernel_main(void** inputs, void** outputs, void** parameters, const int64_t* dims, void* scratch,
                                  int32_t threads) CUVIL_HIDDEN;
+/* Only where there is something to pack. */
+extern void cuvil_kernel_pack(void** parameters, void* packed, int32_t threads) CUVIL_HIDDEN __attribute__((weak));
 
 enum { MAX_TENSORS = 1024, ALIGNMENT = 64 };
 
@@ -48,14 +50,16 @@ CUVIL_EXPORT const char* cuvil_manifest(void) { return program->manifest; }
 static pthread_key_t scratch_key;
 static pthread_once_t scratch_once = PTHREAD_ONCE_INIT;
 static __thread void* scratch_of_thread;
+static __thread size_t scratch_size;
 
 static void make_scratch_key(void) { pthread_key_create(&scratch_key, free); }
 
-static void* scratch(void) {
-  if (scratch_of_thread || !program->scratch) return scratch_of_thread;
+static void* scratch(size_t size) {
+  if (size <= scratch_size) return scratch_of_thread;
   pthread_once(&scratch_once, make_scratch_key);
-  size_t size = (program->scratch + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-  if (posix_memalign(&scratch_of_thread, ALIGNMENT, size)) return scratch_of_thread = NULL;
+  free(scratch_of_thread);
+  scratch_size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  if (posix_memalign(&scratch_of_thread, ALIGNMENT, scratch_size)) scratch_of_thread = NULL, scratch_size = 0;
   pthread_setspecific(scratch_key, scratch_of_thread);
   return scratch_of_thread;
 }
@@ -70,7 +74,7 @@ CUVIL_EXPORT void cuvil_free(cuvil_model* model) {
   cuvil_model* expected = model;
   __atomic_compare_exchange_n(&latest, &expected, NULL, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
   if (model->mapped) munmap(model->mapped, model->mapped_size);
-  free(model->prepared);
+  free(model->packed);
   free(model->parameters);
   free(model);
 }
@@ -90,7 +94,7 @@ CUVIL_EXPORT cuvil_model* cuvil_load(const char* path, int32_t threads) {
       cuvil_free(model);
       return NULL;
     }
-    model->parameters = calloc((size_t)program->parameters, sizeof(void*));
+    model->parameters = calloc((size_t)program->parameters + 1, sizeof(void*));
     if (!model->parameters) {
       cuvil_fail(CUVIL_ERROR_MEMORY, "%s: no memory for a model", program->name);
       cuvil_free(model);
@@ -99,6 +103,15 @@ CUVIL_EXPORT cuvil_model* cuvil_load(const char* path, int32_t threads) {
     if (cuvil_map_parameters(path, model->parameters, &model->mapped, &model->mapped_size)) {
       cuvil_free(model);
       return NULL;
+    }
+    if (program->packed && cuvil_kernel_pack) {
+      if (posix_memalign(&model->packed, ALIGNMENT, (program->packed + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT)) {
+        cuvil_fail(CUVIL_ERROR_MEMORY, "%s: no memory for %zu bytes of packed parameters", program->name, program->packed);
+        cuvil_free(model);
+        return NULL;
+      }
+      model->parameters[program->parameters] = model->packed;
+      cuvil_kernel_pack(model->parameters, model->packed, model->threads);
     }
     __atomic_store_n(&latest, model, __ATOMIC_RELEASE);
   }
@@ -155,10 +168,10 @@ static int32_t check(const cuvil_tensor* want, const DLTensor* got, const char* 
 
 /* The checked call: pointers to contiguous data, in signature order. Used by infer and by cu.load's fast path. */
 CUVIL_EXPORT int32_t cuvil_call(cuvil_model* model, void** inputs, void** outputs) {
-  void* memory = scratch();
-  if (!memory && program->scratch)
-    return cuvil_fail(CUVIL_ERROR_MEMORY, "%s: no memory for %zu bytes of scratch", program->name, program->scratch);
   if (!model->threads) model->threads = cuvil_thread_count(0);
+  size_t needed = program->scratch + program->thread_scratch * (size_t)model->threads;
+  void* memory = scratch(needed);
+  if (!memory && needed) return cuvil_fail(CUVIL_ERROR_MEMORY, "%s: no memory for %zu bytes of scratch", program->name, needed);
   int32_t failed = cuvil_kernel_main(inputs, outputs, model->parameters, NULL, memory, model->threads);
   if (failed)
     return cuvil_fail(CUVIL_ERROR_VALUE, "%s: %s", program->name,
