@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ...diagnostics import CuvilError, Evidence
@@ -21,6 +22,17 @@ class ExpressionFact:
     span: Span
     node: str
     value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class CallFact:
+    """A call, with what is called by its full dotted name ("torch.softmax", "str.format", "logging.info"; "" if not known)."""
+
+    span: Span
+    name: str
+    args: tuple[Value, ...]
+    keywords: tuple[tuple[str, Value], ...]
+    result: Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +81,12 @@ class FunctionFacts:
     expressions: tuple[ExpressionFact, ...]
     problems: tuple[Problem, ...]
     parameters: tuple[tuple[str, Value], ...] = ()
+    calls: tuple[CallFact, ...] = ()
+    result: Value | None = None
+
+    @cached_property
+    def by_span(self) -> dict[Span, ExpressionFact]:
+        return {fact.span: fact for fact in self.expressions}
 
 
 @dataclass(frozen=True)
@@ -83,6 +101,7 @@ class FileFacts:
     understood: int = 0                           # tensor expressions with a known value
     unknown: Counter[str] = field(default_factory=Counter)   # the others, by reason
     stale: frozenset[str] = frozenset()
+    calls: tuple[CallFact, ...] = ()              # of module level
 
     def function(self, name: str) -> FunctionFacts | None:
         return next((f for f in self.functions if f.name == name), None)

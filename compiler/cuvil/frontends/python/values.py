@@ -25,14 +25,31 @@ class Unknown:
 
 
 @dataclass(frozen=True, slots=True)
+class Untyped:
+    """A parameter without a type. As silent as Unknown, until the code says what it is: `rows, columns = x.shape`."""
+
+    name: str
+    index: int
+    span: Span | None = None
+
+    @property
+    def reason(self) -> str:
+        return "parameter without a type"
+
+
+@dataclass(frozen=True, slots=True)
 class Tensor:
     """A torch tensor or NumPy array. `op` makes it and holds its (maybe partial) type.
 
-    library   "torch" or "numpy"
+    library   "torch" or "numpy"; "python" for a float that is computed from symbolic sizes (a 0-d f64)
+    storage   which memory it lives in: two tensors with one storage change together
+    view      it is a part or another shape of its storage
     """
 
     op: Op
     library: str = "torch"
+    storage: int = -1
+    view: bool = False
 
     @property
     def type(self) -> TensorType:
@@ -40,51 +57,119 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Scalar:
-    """A Python int, float, bool, str, None, DType or slice. Sizes may be symbolic (a Poly)."""
+class Shape:
+    """The shape of a tensor whose rank is not known (yet)."""
 
-    value: int | float | bool | str | None | Dim | DType | Any
+    of: Tensor | Untyped
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A Python object of which only the kind matters: a device, a generator, a logger."""
+
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A Python int, float, bool, str, None, DType, slice or Opaque. Sizes may be symbolic (a Poly)."""
+
+    value: int | float | bool | str | None | Dim | DType | slice | Opaque | Any
 
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """A list or tuple whose items are known one by one."""
+    """A list or tuple whose items are known one by one. The items of a list are a Python list, changed by append and the like."""
 
-    items: tuple[Value, ...]
+    items: tuple[Value, ...] | list[Value]
     kind: str = "tuple"
 
 
 @dataclass(frozen=True)
 class Mapping:
-    """A dict with known string or number keys."""
+    """A dict with known string or number keys; changed in place, as dicts are."""
 
     items: dict[Any, Value]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class UserFunction:
-    """A function of the workspace, with the values its free names have."""
+    """A function of the workspace, with the values its free names have.
+
+    module     the file's namespace, frontends.python.workspace.Namespace
+    receiver   the object of a bound method
+    closure    the frames around it, innermost first
+    owner      of a method: the class it stands in, for super()
+    """
 
     name: str
     node: cst.FunctionDef | cst.Lambda
-    module: Any                              # frontends.python.workspace.ModuleFacts
+    module: Any
     receiver: Value | None = None
+    closure: tuple[Any, ...] = ()
+    owner: UserClass | None = None
+    definition: Any = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class UserClass:
     name: str
     node: cst.ClassDef
     module: Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class UserModule:
+    """A file of the workspace, as a name bound by `import`."""
+
+    namespace: Any
+
+
+@dataclass(eq=False)
 class Instance:
-    """An object of a user's class or of a library layer (nn.Linear): its attributes, and its path of registration."""
+    """An object of a user's class or of a library layer (nn.Linear): its attributes, and where it is registered.
+
+    of        a UserClass, or the Library name of the layer
+    owner     the module that holds it and under what name; this gives parameter paths like "layers.0.attn.weight"
+    """
 
     of: Any
     attributes: dict[str, Value] = field(default_factory=dict)
-    path: str = ""
+    owner: tuple[Instance, str] | None = None
+    complete: bool = True                    # False: it may have attributes that are not known
+    constructor: dict[str, Any] | None = None             # of a library layer: its constructor's arguments as plain Python
+    weights: tuple[str, ...] = ()                         # of a library layer: the attributes that are its weights
+
+    @property
+    def path(self) -> str:
+        names, at, seen = [], self, set()
+        while at.owner is not None and id(at) not in seen:
+            seen.add(id(at))
+            at, name = at.owner
+            names.append(name)
+        return ".".join(reversed(names))
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A parameter or buffer of a module: it becomes a `parameter` op where it is used."""
+
+    type: TensorType
+    owner: Instance | None = None
+    name: str = ""
+
+    @property
+    def path(self) -> str:
+        base = self.owner.path if self.owner is not None else ""
+        return f"{base}.{self.name}" if base else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """A tensor computed in `__init__` and kept as a plain attribute: its ops are repeated where it is used."""
+
+    ops: tuple[Op, ...]
+    tensor: Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,4 +180,35 @@ class Library:
     receiver: Value | None = None
 
 
-Value = Union[Unknown, Tensor, Scalar, Sequence, Mapping, UserFunction, UserClass, Instance, Library]
+Value = Union[Unknown, Untyped, Tensor, Shape, Scalar, Sequence, Mapping, UserFunction, UserClass, UserModule, Instance, Weight, Deferred,
+              Library]
+NONE = Scalar(None)
+
+
+def describe(value: Value) -> str:
+    """A value in a few words, for hover, hints and messages: "f32[B, T, 64]", "4", "(2, 'bt')"."""
+    match value:
+        case Tensor():
+            return str(value.type)
+        case Weight():
+            return str(value.type)
+        case Scalar(value=DType() as dtype):
+            return f"dtype {dtype}"
+        case Scalar(value=Opaque(kind=kind)):
+            return kind
+        case Scalar():
+            return repr(value.value)
+        case Sequence():
+            inner = ", ".join(describe(item) for item in value.items[:8]) + (", ..." if len(value.items) > 8 else "")
+            return f"[{inner}]" if value.kind == "list" else f"({inner},)" if len(value.items) == 1 else f"({inner})"
+        case Mapping():
+            return "{" + ", ".join(f"{key!r}: {describe(item)}" for key, item in list(value.items.items())[:8]) + "}"
+        case UserFunction():
+            return f"function {value.name}"
+        case UserClass():
+            return f"class {value.name}"
+        case Instance():
+            return f"{getattr(value.of, 'name', value.of).rpartition('.')[2]} object"
+        case Library():
+            return value.name
+    return "unknown"

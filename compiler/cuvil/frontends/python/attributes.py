@@ -1,0 +1,108 @@
+"""Attributes: of tensors, modules, classes, libraries and Python values; and setting them."""
+from __future__ import annotations
+
+import math
+
+import libcst as cst
+
+from ...ir.types import DType
+from ...ops import SPELLINGS
+from . import calls, classes
+from .library import DTYPES, apply
+from .values import (Instance, Library, Mapping, Opaque, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserClass, UserFunction,
+                     UserModule, Value)
+from .walk import Walk, shape_value
+from .workspace import library
+
+CONSTANTS = {"math.pi": math.pi, "math.e": math.e, "math.inf": math.inf, "math.nan": math.nan, "math.tau": math.tau,
+             "torch.pi": math.pi, "torch.e": math.e, "torch.inf": math.inf, "torch.nan": math.nan, "torch.newaxis": None,
+             "numpy.pi": math.pi, "numpy.e": math.e, "numpy.inf": math.inf, "numpy.nan": math.nan, "numpy.newaxis": None,
+             "typing.TYPE_CHECKING": False}
+OPAQUE = frozenset(("device", "layout", "is_cuda", "requires_grad", "grad", "names", "itemsize", "strides", "flags", "base", "is_sparse"))
+TENSOR_CLASS = {"torch": "torch.Tensor", "numpy": "numpy.ndarray", "python": "builtins.float"}
+
+
+def get(walk: Walk, value: Value, name: str, node: cst.CSTNode) -> Value:
+    match value:
+        case Tensor():
+            return _of_tensor(walk, value, name, node)
+        case Untyped():
+            return Shape(value) if name == "shape" else Unknown(value.reason, value.span)
+        case Instance():
+            return classes.attribute(walk, value, name, node)
+        case UserClass():
+            return classes.class_attribute(walk, value, name, node)
+        case Library(name="builtins.super"):
+            return classes.super_attribute(walk, value, name, node)
+        case Library(receiver=None):
+            return _of_library(walk, value.name, name, node)
+        case Scalar(value=DType() as dtype):
+            return _of_dtype(dtype, name, node, walk)
+        case Scalar(value=Opaque()):
+            return walk.unknown(f"an attribute of a {value.value.kind}", node)
+        case Scalar(value=str()):
+            return Library(f"builtins.str.{name}", value)
+        case Sequence(kind=kind):
+            return Library(f"builtins.{kind}.{name}", value)
+        case Shape():
+            return Library(f"builtins.tuple.{name}", value)
+        case Mapping():
+            return Library(f"builtins.dict.{name}", value)
+        case Unknown():
+            return value
+        case UserModule(namespace=namespace):
+            return calls.global_value(walk, namespace, name, node)
+        case UserFunction():
+            return Library(f"builtins.function.{name}", value)
+    return walk.unknown("an attribute of something that is not known", node)
+
+
+def _of_tensor(walk: Walk, value: Tensor, name: str, node: cst.CSTNode) -> Value:
+    home = TENSOR_CLASS[value.library]
+    if name == "shape":
+        return shape_value(value)
+    if name == "dtype":
+        return Scalar(value.type.dtype) if value.type.dtype is not None else walk.unknown("an element type that is not known", node)
+    if name == "ndim":
+        return Scalar(value.type.rank) if value.type.rank is not None else walk.unknown("the shape of a tensor is not known", node)
+    if name == "data":
+        return value
+    if name in OPAQUE:
+        return Scalar(Opaque(name))
+    if name in ("T", "mT", "H", "mH", "real") and f"{home}.{name}" in SPELLINGS:
+        return apply(walk, f"{home}.{name}", [value], {}, node, f".{name}")
+    if name == "size" and value.library == "numpy":
+        return Scalar(value.type.numel) if value.type.shape is not None else walk.unknown("the shape of a tensor is not known", node)
+    return Library(f"{home}.{name}", value)
+
+
+def _of_dtype(dtype: DType, name: str, node: cst.CSTNode, walk: Walk) -> Value:
+    match name:
+        case "is_floating_point":
+            return Scalar(dtype.is_float)
+        case "itemsize":
+            return Scalar(dtype.size)
+        case "name":
+            return Scalar(dtype.numpy)
+    return walk.unknown("an attribute of a dtype", node)
+
+
+def _of_library(walk: Walk, home: str, name: str, node: cst.CSTNode) -> Value:
+    full = library(f"{home}.{name}")
+    if full.name in CONSTANTS:
+        return Scalar(CONSTANTS[full.name])
+    if home == "torch" and name in DTYPES["torch"]:
+        return Scalar(DTYPES["torch"][name])
+    return full
+
+
+def set(walk: Walk, value: Value, name: str, new: Value, node: cst.CSTNode) -> None:
+    """`value.name = new`: on a user's object in `__init__`, its attribute; elsewhere an effect, which is not compiled."""
+    if isinstance(value, Instance):
+        classes.register(value, name, new)
+        if not walk.building:
+            walk.refuse("an attribute of an object is set while it runs, which is not compiled", node, "a function without effects",
+                        "return the new value too")
+    elif isinstance(value, Tensor):
+        walk.refuse(f"`.{name}` of a tensor is set, which is not compiled", node)
+        walk.changed[value.storage] = Unknown("changed through an attribute")

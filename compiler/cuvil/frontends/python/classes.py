@@ -1,0 +1,385 @@
+"""Classes of the workspace and layers of torch.nn: their objects, attributes, weights and calls.
+
+A class that derives from nn.Module is interpreted: `__init__` gives sub-modules and the shapes of weights, `forward` is
+followed. Inference is compiled, so `self.training` is False. Objects of other classes are their attributes.
+"""
+from __future__ import annotations
+
+import libcst as cst
+
+from ...cst import Definition
+from ...ir.function import Op
+from ...ops import TypeRuleError
+from ...ops.builder import Builder
+from ...ops.layers import LAYERS
+from . import calls
+from .library import Silent, failed, lift, plain, signature
+from .mutation import in_place
+from .values import (NONE, Deferred, Instance, Library, Mapping, Scalar, Sequence, Tensor, Unknown, UserClass, UserFunction, Value, Weight)
+from .walk import Frame, Walk, contains_tensor
+from .workspace import bound_names
+
+CONTAINERS = ("torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict", "torch.nn.ParameterList", "torch.nn.ParameterDict")
+MODULE = "torch.nn.Module"
+SCRATCH = 1 << 40                            # op ids of `__init__` never meet those of the function
+
+
+# --- members --------------------------------------------------------------------------------------------------------
+
+def find_member(walk: Walk, cls: UserClass, name: str, depth: int = 0) -> tuple[UserClass, Definition] | None:
+    """The function or statement that defines a name in a class or, by its bases in order, in one it derives from."""
+    syntax = cls.module.syntax
+    members = syntax.members.get(cls.name, ())
+    walk.used[cls.module.path, cls.name + "."] = members
+    for definition in reversed(members):
+        if definition.kind == "statement":
+            if name in definition.text and name in bound_names(definition):
+                return cls, definition
+        elif definition.name == f"{cls.name}.{name}":
+            return cls, definition
+    if depth < 32:
+        for base in bases(walk, cls):
+            if isinstance(base, UserClass) and base.node is not cls.node:
+                found = find_member(walk, base, name, depth + 1)
+                if found is not None:
+                    return found
+    return None
+
+
+def bases(walk: Walk, cls: UserClass) -> list[Value]:
+    key = (cls.module.path, cls.name + "()")
+    if key not in walk.constants:
+        found: list[Value] = []
+        definition = cls.module.syntax.by_name.get(cls.name)
+        walk.constants[key] = Sequence(())
+        calls.run_apart(walk, Frame(cls.module, definition), lambda: found.extend(walk.evaluate(arg.value) for arg in cls.node.bases))
+        walk.constants[key] = Sequence(tuple(found))
+    return list(walk.constants[key].items)
+
+
+def derives(walk: Walk, cls: Value, name: str, depth: int = 0) -> bool | None:
+    """Whether a class derives from a library class; None when a base is not known."""
+    if isinstance(cls, Library):
+        return cls.name == name or (name == MODULE and cls.name.startswith("torch.nn."))
+    if not isinstance(cls, UserClass) or depth > 32:
+        return None
+    answers = [derives(walk, base, name, depth + 1) for base in bases(walk, cls) if base is not cls]
+    return True if True in answers else None if None in answers else False
+
+
+def attribute(walk: Walk, instance: Instance, name: str, node: cst.CSTNode | None) -> Value:
+    if name in instance.attributes:
+        return instance.attributes[name]
+    cls = instance.of
+    if isinstance(cls, UserClass):
+        found = find_member(walk, cls, name)
+        if found is not None:
+            return member_value(walk, *found, name, instance, node)
+        module = derives(walk, cls, MODULE)
+        if name == "training" and module is not False:
+            return Scalar(False)
+        if module:
+            return Library(f"{MODULE}.{name}", instance)
+        return walk.unknown("an attribute that is not known", node)
+    if name == "training":
+        return Scalar(False)
+    return Library(f"{cls.name}.{name}", instance)
+
+
+def member_value(walk: Walk, owner: UserClass, definition: Definition, name: str, receiver: Value | None, node: cst.CSTNode | None) -> Value:
+    """A member of a class as an attribute of an object (or of the class, when receiver is None)."""
+    if definition.kind == "class":
+        return UserClass(definition.name, definition.node, owner.module)
+    if definition.kind == "statement":
+        key = (owner.module.path, f"{owner.name}.{name}")
+        if key not in walk.constants:
+            walk.constants[key] = Unknown("a definition that needs itself")
+            frame = calls.run_apart(walk, Frame(owner.module, definition), lambda: [walk.execute(n) for n in definition.tree.nodes])
+            walk.constants[key] = frame.names.get(name, Unknown("a class attribute without a value"))
+        return walk.constants[key]
+    if not isinstance(definition.node, cst.FunctionDef):
+        return Unknown("a method that does not parse")
+    names = calls.decorators(walk, owner.module, definition.node)
+    function = calls.function_value(walk, owner.module, definition, owner, receiver)
+    if not isinstance(function, UserFunction):
+        return function
+    if "builtins.staticmethod" in names:
+        return UserFunction(function.name, function.node, function.module, None, (), owner, definition)
+    if "builtins.classmethod" in names:
+        cls = receiver.of if isinstance(receiver, Instance) else receiver or owner
+        return UserFunction(function.name, function.node, function.module, cls, (), owner, definition)
+    if receiver is not None and ("builtins.property" in names or "functools.cached_property" in names):
+        return calls.follow(walk, function, [], {}, node)
+    return function
+
+
+def class_attribute(walk: Walk, cls: UserClass, name: str, node: cst.CSTNode) -> Value:
+    found = find_member(walk, cls, name)
+    return member_value(walk, *found, name, None, node) if found is not None else walk.unknown("a class attribute that is not known", node)
+
+
+def super_attribute(walk: Walk, value: Library, name: str, node: cst.CSTNode) -> Value:
+    """`super().name`: found in the bases of the class the method stands in."""
+    owner = walk.frame.function.owner if walk.frame.function is not None else None
+    receiver = value.receiver
+    if owner is None or receiver is None:
+        return walk.unknown("super() outside a method", node)
+    for base in bases(walk, owner):
+        if isinstance(base, UserClass):
+            found = find_member(walk, base, name)
+            if found is not None:
+                return member_value(walk, *found, name, receiver, node)
+        elif isinstance(base, Library):
+            return Library(f"{MODULE if base.name.startswith('torch.nn.') else base.name}.{name}", receiver)
+    return Library(f"builtins.object.{name}", receiver)
+
+
+# --- objects --------------------------------------------------------------------------------------------------------
+
+def instantiate(walk: Walk, cls: UserClass, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode | None) -> Value:
+    """An object of a user's class: its `__init__` is walked apart, so that what it computes costs the function nothing."""
+    instance = Instance(cls)
+    if sum(each is cls.node for each in walk.active) >= 3:
+        return walk.unknown("a class that contains itself", node)
+    names = calls.decorators(walk, cls.module, cls.node)
+    unknown_base = any(isinstance(base, Unknown) for base in bases(walk, cls))
+    if any(name.startswith("dataclasses.") for name in names):
+        return _dataclass(walk, cls, instance, args, keywords, node)
+    found = find_member(walk, cls, "__init__")
+    if found is None:
+        instance.complete = not unknown_base and not (args or keywords)
+        return instance
+    function = member_value(walk, *found, "__init__", instance, node)
+    if not isinstance(function, UserFunction):
+        instance.complete = False
+        return instance
+    apart(walk, instance, cls, lambda: calls.follow(walk, function, args, keywords, node))
+    instance.complete = instance.complete and not unknown_base
+    return instance
+
+
+def apart(walk: Walk, instance: Instance, cls: UserClass, work) -> None:
+    """Walk an `__init__` with a builder of its own; tensors it leaves on objects are kept as Deferred."""
+    outer = walk.building
+    builder, weights = walk.builder, walk.weights
+    if not outer:
+        walk.builder, walk.weights, walk.created = Builder(builder.library, SCRATCH), {}, []
+    walk.building += 1
+    walk.weak += 1
+    walk.active.append(cls.node)
+    walk.created.append(instance)
+    try:
+        work()
+    finally:
+        walk.active.pop()
+        walk.weak -= 1
+        walk.building -= 1
+        if not outer:
+            for each in walk.created:
+                each.attributes.update({name: _settle(walk, value) for name, value in each.attributes.items()})
+            walk.builder, walk.weights = builder, weights
+
+
+def _settle(walk: Walk, value: Value) -> Value:
+    value = walk.resolve(value) if isinstance(value, Tensor) else value
+    if isinstance(value, Tensor) and value.op.id >= SCRATCH:
+        return Deferred(_needed(walk.builder, value.op), value)
+    if isinstance(value, Sequence):
+        items = [_settle(walk, item) for item in value.items]
+        return Sequence(items if value.kind == "list" else tuple(items), value.kind)
+    return value
+
+
+def _needed(builder: Builder, op: Op) -> tuple[Op, ...]:
+    """The ops of a builder that a value needs, in order."""
+    wanted, first = {op.id}, builder.ops[0].id
+    for each in reversed(builder.ops[:op.id - first + 1]):
+        if each.id in wanted:
+            wanted.update(each.operands)
+    return tuple(each for each in builder.ops if each.id in wanted)
+
+
+def _dataclass(walk: Walk, cls: UserClass, instance: Instance, args: list[Value], keywords: dict[str, Value], node) -> Value:
+    for base in reversed(bases(walk, cls)):
+        if isinstance(base, UserClass):
+            inner = _dataclass(walk, base, Instance(base), [], {}, node)
+            instance.attributes.update(inner.attributes)
+        else:
+            instance.complete = instance.complete and isinstance(base, Library)
+    fields = list(instance.attributes)
+    for definition in cls.module.syntax.members.get(cls.name, ()):
+        for line in definition.tree.nodes if definition.kind == "statement" and definition.tree is not None else ():
+            for small in getattr(line, "body", ()):
+                if isinstance(small, cst.AnnAssign) and isinstance(small.target, cst.Name):
+                    name = small.target.value
+                    fields.append(name)
+                    found: list[Value] = [Unknown("a field without a value")]
+                    if small.value is not None:
+                        calls.run_apart(walk, Frame(cls.module, definition), lambda value=small.value: found.append(walk.evaluate(value)))
+                    value = found[-1]
+                    if isinstance(value, Library) or isinstance(value, Instance) and isinstance(value.of, Library):
+                        value = Unknown("a field made by a factory")
+                    instance.attributes[name] = value
+    walk.used[cls.module.path, cls.name + "."] = cls.module.syntax.members.get(cls.name, ())
+    instance.attributes.update(zip(fields, args))
+    instance.attributes.update({name: value for name, value in keywords.items() if name in instance.attributes})
+    return instance
+
+
+def register(instance: Instance, name: str, value: Value) -> None:
+    """`self.name = value`: sub-modules and weights learn where they hang."""
+    if isinstance(value, Instance) and value.owner is None and value is not instance:
+        value.owner = (instance, name)
+    elif isinstance(value, Weight) and value.owner is None:
+        value = Weight(value.type, instance, name)
+    elif isinstance(value, (Sequence, Mapping)):
+        pass                                              # a plain list does not register its modules, as in torch
+    instance.attributes[name] = value
+
+
+# --- layers of torch.nn ---------------------------------------------------------------------------------------------
+
+def library_class(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode) -> Value | None:
+    """An object of a library class, or None when the name is none that is known."""
+    if name in ("torch.nn.Parameter", "torch.nn.Buffer"):
+        value = walk.resolve(args[0] if args else keywords.get("data", NONE))
+        return Weight(value.type) if isinstance(value, Tensor) else Unknown("a weight of unknown shape", walk.span(node))
+    if name in CONTAINERS:
+        return _container(walk, name, args, keywords, node)
+    layer = LAYERS.get(name)
+    if layer is None:
+        return None
+    instance = Instance(Library(name))
+    try:
+        bound = signature(layer.constructor).bind(*args, **keywords)
+    except TypeError as error:
+        walk.refuse(f"{name}: {error}", node, hint="the constructor arguments that Cuvil captures")
+        return Unknown("a layer with unusual arguments", walk.span(node))
+    bound.apply_defaults()
+    given = dict(bound.arguments)
+    for extra in [k for k, p in signature(layer.constructor).parameters.items() if p.kind is p.VAR_KEYWORD]:
+        given.update(given.pop(extra, {}))
+    for key, value in given.items():
+        instance.attributes[key] = value if not _python(value) else Scalar(value)
+    try:
+        ctor = {key: value if _python(value) else plain(walk, value, "torch", []) for key, value in given.items()}
+        weights = layer.parameters(**ctor)
+    except Silent as silent:
+        instance.complete = False
+        instance.attributes["weight"] = Unknown(getattr(silent.value, "reason", "a layer of unknown size"), walk.span(node))
+        return instance
+    except TypeRuleError as error:
+        return failed(walk, error, node, name, args, keywords)
+    except (TypeError, ValueError, AttributeError) as error:
+        walk.refuse(f"{name} with these arguments is not compiled ({error})", node)
+        return Unknown("a layer with unusual arguments", walk.span(node))
+    instance.constructor = ctor
+    for key, type in weights.items():
+        instance.attributes[key] = Weight(type, instance, key)
+    instance.weights = tuple(weights)
+    return instance
+
+
+def _python(value: object) -> bool:
+    """A default of the layer's own signature, not a value of the walk."""
+    return value is None or isinstance(value, (bool, int, float, str, tuple)) or type(value).__module__.startswith("cuvil.ir")
+
+
+def _container(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode) -> Value:
+    from .expressions import iterate
+    instance = Instance(Library(name))
+    items: dict[str, Value]
+    if name.endswith("Dict"):
+        given = args[0] if args else Mapping({})
+        if not isinstance(given, Mapping):
+            return walk.unknown("a container of modules that are not known", node)
+        items = {str(key): value for key, value in given.items.items()}
+    elif name.endswith("List"):
+        listed = iterate(walk, args[0]) if args else []
+        if listed is None:
+            return walk.unknown("a container of modules that are not known", node)
+        items = {str(i): value for i, value in enumerate(listed)}
+    elif len(args) == 1 and isinstance(args[0], (Mapping, Library)):
+        items = {str(key): value for key, value in args[0].items.items()} if isinstance(args[0], Mapping) else {}
+    else:
+        items = {str(i): value for i, value in enumerate(args)}
+    for key, value in items.items():
+        register(instance, key, value)
+    return instance
+
+
+def items(walk: Walk, value: Value) -> list[Value] | None:
+    """The modules of a container one by one; None for anything else."""
+    if isinstance(value, Instance) and isinstance(value.of, Library) and value.of.name in CONTAINERS:
+        return [walk.resolve(each) for each in value.attributes.values()]
+    return None
+
+
+def item(walk: Walk, value: Instance, index: Value, node: cst.CSTNode) -> Value:
+    inside = items(walk, value)
+    if inside is not None and isinstance(index, Scalar):
+        at = index.value
+        if isinstance(at, str) and at in value.attributes:
+            return walk.resolve(value.attributes[at])
+        if isinstance(at, int) and -len(inside) <= at < len(inside):
+            return inside[at]
+        if isinstance(at, slice):
+            parts = [p.value if isinstance(p, Scalar) else p for p in (at.start, at.stop, at.step)]
+            if all(p is None or isinstance(p, int) for p in parts):
+                return Sequence(inside[slice(*parts)], "list")
+    if isinstance(value.of, UserClass):
+        found = find_member(walk, value.of, "__getitem__")
+        if found is not None:
+            return calls.call(walk, member_value(walk, *found, "__getitem__", value, node), [index], {}, node)
+    return walk.unknown("an item of an object that is not known", node)
+
+
+def call_instance(walk: Walk, instance: Instance, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode) -> Value:
+    if isinstance(instance.of, UserClass):
+        for name in ("__call__", "forward"):
+            found = find_member(walk, instance.of, name)
+            if found is not None:
+                return calls.call(walk, member_value(walk, *found, name, instance, node), args, keywords, node)
+        return calls.call(walk, walk.unknown("an object that cannot be called", node), args, keywords, node)
+    if instance.of.name == "torch.nn.Sequential":
+        value: Value = args[0] if args else NONE
+        for each in list(instance.attributes.values()):
+            value = calls.call(walk, each, [value], {}, node)
+        return value
+    return _call_layer(walk, instance, args, keywords, node)
+
+
+def _call_layer(walk: Walk, instance: Instance, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode) -> Value:
+    layer, name = LAYERS.get(instance.of.name), instance.of.name
+    if layer is None or not instance.complete or instance.constructor is None:
+        if any(map(contains_tensor, args)):
+            walk.refuse(f"{name} of a size that is not known, or that is not compiled", node)
+        return walk.unknown("a layer of unknown size", node)
+    weights = {key: walk.resolve(instance.attributes[key]) for key in instance.weights}
+    unknown = next((w for w in weights.values() if not isinstance(w, Tensor)), None)
+    if unknown is not None:
+        return walk.unknown("a layer with a weight that is not known", node)
+    args = [walk.resolve(arg) for arg in args]
+    tensors = [arg for arg in args if isinstance(arg, Tensor)]
+    builder = walk.builder
+    builder.library, builder.origins = "torch", (walk.origin(node),)
+    mark = len(builder.ops)
+    try:
+        given = [plain(walk, arg, "torch", tensors) for arg in args]
+        named = {key: plain(walk, value, "torch", tensors) for key, value in keywords.items()}
+        result = layer.forward(builder, {key: w.op for key, w in weights.items()}, instance.constructor, *given, **named)
+    except Silent as silent:
+        return Unknown(getattr(silent.value, "reason", "a value that is not known"), getattr(silent.value, "span", None))
+    except TypeRuleError as error:
+        del builder.ops[mark:]
+        builder._next = builder.ops[-1].id + 1 if builder.ops else 0
+        return failed(walk, error, node, name, [*args, *weights.values()], keywords)
+    except (TypeError, ValueError, AttributeError, IndexError, KeyError) as error:
+        del builder.ops[mark:]
+        builder._next = builder.ops[-1].id + 1 if builder.ops else 0
+        walk.refuse(f"{name} with these arguments is not compiled ({type(error).__name__}: {error})", node)
+        return walk.unknown(f"{name} with unusual arguments", node)
+    value = lift(walk, result, "torch", name, tensors, mark)
+    if instance.constructor.get("inplace") is True and tensors:
+        return in_place(walk, tensors[0], value, node, name)
+    return value

@@ -1,0 +1,107 @@
+"""What code says about sizes besides computing with them: `B, T, C = x.shape`, `assert x.shape == (B, 3)`, `if ...: raise`."""
+from __future__ import annotations
+
+import libcst as cst
+
+from ...ir.dims import Dim, Poly, symbol, symbols
+from .values import Scalar, Sequence, Shape, Tensor, Untyped, Value
+from .walk import Walk
+
+
+def unpacked_shape(walk: Walk, value: Value, parts: list[cst.BaseExpression], star: int | None) -> Value:
+    """The sizes of a shape that is unpacked into names: a tensor of unknown rank gets that many axes, by these names."""
+    if not isinstance(value, Shape) or star is not None or walk.weak:
+        return value
+    names = [part.value if isinstance(part, cst.Name) else "" for part in parts]
+    base = value.of.name if isinstance(value.of, Untyped) else value.of.op.label or "x"
+    dims = tuple(walk.fresh_symbol(name if name.strip("_") else f"{base}{axis}") for axis, name in enumerate(names))
+    if not refinable(walk, value.of):
+        return Sequence(tuple(map(Scalar, dims)))
+    walk.learn_type(value.of, dims)
+    return Sequence(tuple(map(Scalar, dims)))
+
+
+def refinable(walk: Walk, of: Tensor | Untyped) -> bool:
+    return isinstance(of, Untyped) or of.op.name == "input" and not of.view
+
+
+def holds(walk: Walk, test: cst.BaseExpression) -> None:
+    """The test is true from here on: what it says about shapes is learnt. Tests that are not understood say nothing."""
+    todo = [test]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, cst.BooleanOperation) and isinstance(node.operator, cst.And):
+            todo += node.right, node.left
+        elif isinstance(node, cst.Comparison):
+            left = node.left
+            for target in node.comparisons:
+                if isinstance(target.operator, (cst.Equal, cst.In)):
+                    _equal(walk, left, target.comparator)
+                left = target.comparator
+
+
+def fails(walk: Walk, test: cst.BaseExpression) -> None:
+    """The test is false from here on: `if x.ndim != 3: raise`."""
+    match test:
+        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+            holds(walk, inner)
+        case cst.BooleanOperation(operator=cst.Or(), left=left, right=right):
+            fails(walk, left)
+            fails(walk, right)
+        case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=cst.NotEqual(), comparator=right)]):
+            _equal(walk, left, right)
+
+
+def _equal(walk: Walk, left: cst.BaseExpression, right: cst.BaseExpression) -> None:
+    a, b = walk.evaluate(left), walk.evaluate(right)
+    for this, other, node in ((a, b, left), (b, a, right)):
+        if isinstance(this, Shape) and isinstance(other, Sequence) and refinable(walk, this.of):
+            dims = [item.value if isinstance(item, Scalar) else None for item in other.items]
+            if all(isinstance(dim, (int, Poly)) for dim in dims):
+                walk.learn_type(this.of, tuple(dims))
+                return
+        rank = _rank_of(walk, node)
+        if rank is not None and isinstance(other, Scalar) and isinstance(other.value, int) and 0 <= other.value <= 16:
+            base = rank.name if isinstance(rank, Untyped) else rank.op.label or "x"
+            walk.learn_type(rank, tuple(walk.fresh_symbol(f"{base}{axis}") for axis in range(other.value)))
+            return
+    _same(walk, a, b)
+
+
+def _rank_of(walk: Walk, node: cst.BaseExpression) -> Tensor | Untyped | None:
+    """The tensor of unknown rank whose number of axes an expression is: `x.ndim`, `x.dim()`, `len(x.shape)`."""
+    match node:
+        case cst.Attribute(value=of, attr=cst.Name(value="ndim")):
+            value = walk.evaluate(of)
+        case cst.Call(func=cst.Attribute(value=of, attr=cst.Name(value="dim")), args=[]):
+            value = walk.evaluate(of)
+        case cst.Call(func=cst.Name(value="len"), args=[cst.Arg(value=cst.Attribute(value=of, attr=cst.Name(value="shape")))]):
+            value = walk.evaluate(of)
+        case _:
+            return None
+    unknown = isinstance(value, Untyped) or isinstance(value, Tensor) and value.type.shape is None
+    return value if unknown and refinable(walk, value) else None
+
+
+def _same(walk: Walk, a: Value, b: Value) -> None:
+    match a, b:
+        case Scalar(value=p), Scalar(value=q):
+            for this, other in ((p, q), (q, p)):
+                name = _symbol(this)
+                if name is not None and isinstance(other, (int, Poly)) and not isinstance(other, bool) and this != other:
+                    if isinstance(other, Poly) and name in symbols(other) or isinstance(other, int) and other < 1:
+                        continue
+                    walk.learn_size(name, other)
+                    return
+        case Sequence(items=left), Sequence(items=right) if len(left) == len(right):
+            for x, y in zip(left, right):
+                _same(walk, walk.resolve(x), walk.resolve(y))
+
+
+def _symbol(dim: Dim) -> str | None:
+    """The name of a dim that is one symbol."""
+    if isinstance(dim, Poly) and len(dim.terms) == 1:
+        monomial, coefficient = dim.terms[0]
+        if coefficient == 1 and len(monomial) == 1 and isinstance(monomial[0], str) and dim == symbol(monomial[0]):
+            return monomial[0]
+    return None

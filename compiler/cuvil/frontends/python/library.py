@@ -1,0 +1,164 @@
+"""Calls of the libraries: arguments become what the vocabulary's spellings take, results become values, failures get a place."""
+from __future__ import annotations
+
+import inspect
+from functools import cache
+from typing import Any
+
+import libcst as cst
+
+from ...diagnostics import Evidence
+from ...ir.function import Op
+from ...ir.types import DType
+from ...ops import SPELLINGS, TypeRuleError
+from ...ops.definition import unsupported
+from .values import Library, Mapping, Opaque, Scalar, Sequence, Tensor, Unknown, Value
+from .walk import VIEWS, Walk
+
+DTYPES = {"torch": {"float": DType.F32, "double": DType.F64, "half": DType.F16, "bfloat16": DType.BF16, "int": DType.I32, "long": DType.I64,
+                    "short": DType.I16, "bool": DType.BOOL, **{d.numpy: d for d in DType if d != DType.BOOL}},
+          "numpy": {"bool_": DType.BOOL, "half": DType.F16, "single": DType.F32, "double": DType.F64, "intp": DType.I64, "int_": DType.I64,
+                    "ubyte": DType.U8, "byte": DType.I8, **{d.numpy: d for d in DType if d != DType.BF16}}}
+PYTHON_DTYPES = {"builtins.float": DType.F64, "builtins.int": DType.I64, "builtins.bool": DType.BOOL}
+COPIES = frozenset(("clone", "copy", "deepcopy", "astype", "array", "repeat", "tile", "tensor", "new_tensor", "full", "zeros", "ones", "cat",
+                    "stack", "concatenate", "flip", "roll", "repeat_interleave", "empty", "where", "pad"))
+
+
+class Silent(Exception):
+    """An argument is not known, so neither is the result."""
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+
+def is_tensor(value: Value) -> bool:
+    return isinstance(value, Tensor)
+
+
+def apply(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode, shown: str = "") -> Value:
+    """A call of a spelled function with evaluated arguments. shown: how the source says it, for messages ("+")."""
+    shown = shown or name
+    tensors = [t for t in map(walk.resolve, (*args, *keywords.values())) if isinstance(t, Tensor)]
+    tensors += [t for v in (*args, *keywords.values()) if isinstance(v, Sequence) for t in v.items if isinstance(t, Tensor)]
+    library = name.partition(".")[0]
+    if library not in ("torch", "numpy"):
+        library = next((t.library for t in tensors if t.library != "python"), "python")
+    builder = walk.builder
+    builder.library = "numpy" if library == "numpy" else "torch"
+    builder.origins = (walk.origin(node),)
+    mark = len(builder.ops)
+    try:
+        plain_args = [plain(walk, value, library, tensors) for value in args]
+        plain_keywords = {key: plain(walk, value, library, tensors) for key, value in keywords.items()}
+        result = call(builder, name, plain_args, plain_keywords)
+    except Silent as silent:
+        return Unknown(getattr(silent.value, "reason", "a value that is not known"), getattr(silent.value, "span", None))
+    except TypeRuleError as error:
+        del builder.ops[mark:]
+        builder._next = builder.ops[-1].id + 1 if builder.ops else 0
+        return failed(walk, error, node, shown, args, keywords)
+    except (TypeError, ValueError, AttributeError, IndexError, KeyError, ZeroDivisionError, OverflowError) as error:
+        del builder.ops[mark:]                # arguments of a kind the spelling was not written for: not a finding
+        builder._next = builder.ops[-1].id + 1 if builder.ops else 0
+        walk.refuse(f"{shown} with these arguments is not compiled ({type(error).__name__}: {error})", node)
+        return walk.unknown(f"{name} with unusual arguments", node)
+    return lift(walk, result, library, name, tensors, mark)
+
+
+def call(builder: Any, name: str, args: list[Any], keywords: dict[str, Any]) -> Any:
+    """ops.definition.call with signatures kept: binding is most of the cost of a small call."""
+    function = SPELLINGS[name]
+    try:
+        signature(function).bind(builder, *args, **keywords)
+    except TypeError as error:
+        raise unsupported(f"{name}: {error}", "the arguments that Cuvil captures") from None
+    return function(builder, *args, **keywords)
+
+
+@cache
+def signature(function: Any) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def failed(walk: Walk, error: TypeRuleError, node: cst.CSTNode, shown: str, args: list[Value], keywords: dict[str, Value]) -> Unknown:
+    if error.kind == "unknown":
+        walk.refuse(f"{shown}: {error.what}", node, hint="give the shapes of the inputs in input_shapes")
+        return walk.unknown(error.what, node)
+    if error.kind == "unsupported":
+        walk.refuse(f"{error.what} is not compiled", node, hint=f"write {error.expected}" if error.expected else "")
+        return walk.unknown(f"{shown} is used in a way that is not supported", node)
+    return walk.problem(error.kind, error.what, error.expected, node, shown, evidence(walk, (*args, *keywords.values())))
+
+
+def evidence(walk: Walk, values: tuple[Value, ...]) -> tuple[Evidence, ...]:
+    """Where each tensor of a clash got its shape."""
+    found = []
+    flat = [item for value in values for item in (value.items if isinstance(value, Sequence) else (value,))]
+    for value in flat[:6]:
+        value = walk.resolve(value)
+        if isinstance(value, Tensor) and value.op.origins:
+            label = f"`{value.op.label}` is " if value.op.label else "this is "
+            found.append(Evidence(value.op.origins[0].span, label + str(value.type)))
+    return tuple(dict.fromkeys(found))
+
+
+def plain(walk: Walk, value: Value, library: str, tensors: list[Tensor]) -> Any:
+    """What a spelling takes: ops, numbers, dims, strings, dtypes, slices, lists and tuples of these. Raises Silent."""
+    value = walk.resolve(value)
+    match value:
+        case Tensor(library="python") if library == "numpy":      # a Python float is weak there too: it takes the array's dtype
+            dtype = next((t.type.dtype for t in tensors if t.library == "numpy" and t.type.dtype is not None), DType.F64)
+            return walk.builder.cast(value.op, dtype if dtype.is_float else DType.F64)
+        case Tensor():
+            return value.op
+        case Scalar(value=slice() as part):
+            return slice(*(plain(walk, p, library, tensors) if p is not None else None for p in (part.start, part.stop, part.step)))
+        case Scalar(value=Opaque()):
+            return None
+        case Scalar(value=inner):
+            return inner
+        case Sequence(items=items, kind=kind) if kind != "set":
+            inner = [plain(walk, item, library, tensors) for item in items]
+            return inner if kind == "list" else tuple(inner)
+        case Library(name=name):
+            dtype = dtype_named(name)
+            if dtype is not None:
+                return dtype
+        case Mapping(items=items):
+            return {key: plain(walk, item, library, tensors) for key, item in items.items()}
+    raise Silent(value)
+
+
+def dtype_named(name: str) -> DType | None:
+    if name in PYTHON_DTYPES:
+        return PYTHON_DTYPES[name]
+    home, _, last = name.rpartition(".")
+    return DTYPES.get(home, {}).get(last)
+
+
+def lift(walk: Walk, result: Any, library: str, name: str, arguments: list[Tensor], mark: int) -> Value:
+    """A spelling's result as a value; a tensor that shares memory with an argument keeps its storage."""
+    match result:
+        case Op():
+            return _tensor(walk, result, library, name, arguments, mark)
+        case tuple():
+            return Sequence(tuple(lift(walk, item, library, name, arguments, mark) for item in result))
+        case list():
+            return Sequence([lift(walk, item, library, name, arguments, mark) for item in result], "list")
+        case Tensor() | Scalar() | Sequence() | Unknown() | Mapping():
+            return result
+    return Scalar(result)
+
+
+def _tensor(walk: Walk, op: Op, library: str, name: str, arguments: list[Tensor], mark: int) -> Tensor:
+    last = name.rpartition(".")[2]
+    if last not in COPIES:
+        by_id = {t.op.id: t for t in arguments}
+        fresh, at = {made.id: made for made in walk.builder.ops[mark:]}, op
+        while at.id not in by_id and at.id in fresh and at.name in VIEWS and at.operands:
+            at = fresh.get(at.operands[0]) or walk.op(at.operands[0])
+        base = by_id.get(at.id)
+        if base is not None and base.library == library:
+            walk.shared.add(base.storage)
+            return Tensor(op, library, base.storage, view=True)
+    return walk.tensor(op, library)

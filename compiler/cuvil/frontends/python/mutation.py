@@ -1,0 +1,76 @@
+"""Changes in place, made functional: the memory of a tensor made here gets a new value, under all names it has.
+
+What belongs to the caller (inputs, weights) and what other tensors look into (views) is refused with the reason: a compiled
+function has no other effect than its results.
+"""
+from __future__ import annotations
+
+import libcst as cst
+
+from ...ir.dims import proved_different
+from ...ops import SPELLINGS
+from .library import apply
+from .values import Tensor, Unknown, Value, describe
+from .walk import Walk
+
+_CATEGORY = {"bool": 0, "int": 1, "float": 2}
+
+
+def in_place(walk: Walk, target: Value, result: Value, node: cst.CSTNode, shown: str) -> Value:
+    """`target` now holds `result`, as after `target += ...` or `target.relu_()`."""
+    if not isinstance(target, Tensor):
+        return result
+    if not isinstance(result, Tensor):
+        walk.changed[target.storage] = result
+        return result
+    why = refusal(walk, target)
+    if why:
+        walk.refuse(f"{shown} changes a tensor in place, and {why}", node, "a tensor that this function made and that nothing else looks into",
+                    "write it out of place: y = x + ...")
+    wrong = _does_not_fit(target, result)
+    if wrong:
+        return walk.problem("shape-mismatch" if "shape" in wrong else "dtype-mismatch", f"{shown}: {wrong}", describe(target), node, shown)
+    op = result.op
+    if target.type.dtype is not None and op.type.dtype is not None:
+        walk.builder.origins = (walk.origin(node),)
+        op = walk.builder.cast(op, target.type.dtype)
+    changed = Tensor(op, target.library, target.storage, target.view)
+    walk.changed[target.storage] = changed if not target.view else Unknown("changed through a view")
+    return changed
+
+
+def refusal(walk: Walk, target: Tensor) -> str:
+    """Why a tensor's memory cannot be given a new value; "" if it can."""
+    if target.storage in walk.fixed:
+        return f"{walk.fixed[target.storage]}: the caller would see the change"
+    if target.view:
+        return "it is a view: the tensor it looks into would change too"
+    if target.storage in walk.shared:
+        return "another tensor is a view of it and would change too"
+    return ""
+
+
+def _does_not_fit(target: Tensor, result: Tensor) -> str:
+    a, b = target.type, result.type
+    if a.shape is not None and b.shape is not None:
+        if len(b.shape) > len(a.shape) or any(proved_different(p, q) for p, q in zip(reversed(a.shape), reversed(b.shape))):
+            return f"the result has shape {b}, which does not fit into {a}"
+    if a.dtype is not None and b.dtype is not None and _CATEGORY[b.dtype.value[2]] > _CATEGORY[a.dtype.value[2]]:
+        return f"the result is {b}, which cannot be stored as {a.dtype}"
+    return ""
+
+
+def augmented(walk: Walk, target: Value, operator: str, sign: str, right: Value, node: cst.CSTNode) -> Value:
+    """`target <op>= right` where one is a tensor."""
+    if isinstance(target, Tensor):
+        if operator == "matmul" or operator == "pow" and f"operator.{operator}" not in SPELLINGS:
+            return walk.refuse(f"`{sign}=` on tensors is not compiled", node, hint=f"write x = x {sign} y")
+        return in_place(walk, target, apply(walk, f"operator.{operator}", [target, right], {}, node, sign + "="), node, f"`{sign}=`")
+    return apply(walk, f"operator.{operator}", [target, right], {}, node, sign)
+
+
+def write_into(walk: Walk, target: Tensor, index: Value, new: Value, node: cst.CSTNode) -> None:
+    """`x[index] = new`: refused for now, and what `x` holds is not known after it."""
+    walk.refuse("a part of a tensor is assigned to, which is not compiled", node, "tensors that are made once",
+                "build the value with torch.where, torch.cat or torch.stack")
+    walk.changed[target.storage] = Unknown("changed through an index")

@@ -1,0 +1,303 @@
+"""What each kind of statement does: names, branches, loops. The table is printed by `cuvil explain --mapping`.
+
+A statement's meaning returns how it was left: None at its end, "return", "raise", "break" or "continue". Branches with a
+known test and loops over known sequences are followed as Python would; where the test is not known both branches are
+walked and joined, for facts, and the function is refused.
+"""
+from __future__ import annotations
+
+import libcst as cst
+
+from . import calls, learn, mutation, operators, subscripts
+from .expressions import assign, assign_unknown, iterate
+from .values import NONE, Mapping, Sequence, Tensor, Unknown, UserFunction, Value
+from .walk import UNROLL, Walk, statement
+from .workspace import bindings
+
+
+@statement(cst.IndentedBlock, cst.SimpleStatementLine, cst.SimpleStatementSuite, cst.Else, cst.Finally, form="its statements, in order")
+def block(walk: Walk, node) -> str | None:
+    body = node.body if not isinstance(node, (cst.Else, cst.Finally)) else (node.body,)
+    for each in body:
+        left = walk.execute(each)
+        if left is not None:
+            return left
+    return None
+
+
+@statement(cst.Expr, form="evaluated for its ops; a string is documentation")
+def expression_statement(walk: Walk, node: cst.Expr) -> None:
+    if not isinstance(node.value, (cst.SimpleString, cst.ConcatenatedString)):
+        walk.evaluate(node.value)
+
+
+@statement(cst.Pass, cst.Del, form="nothing")
+def nothing(walk: Walk, node) -> None:
+    for target in [node.target] if isinstance(node, cst.Del) else []:
+        names = [element.value for element in target.elements] if isinstance(target, cst.Tuple) else [target]
+        for each in names:
+            if isinstance(each, cst.Name):
+                walk.frame.names.pop(each.value, None)
+
+
+@statement(cst.Global, cst.Nonlocal, form="assigning to the names is refused")
+def foreign(walk: Walk, node) -> None:
+    walk.frame.foreign.update(item.name.value for item in node.names)
+
+
+@statement(cst.Import, cst.ImportFrom, form="names of libraries, and functions of the workspace that are followed")
+def import_(walk: Walk, node) -> None:
+    walk.frame.names.update(calls.import_names(walk, node))
+
+
+@statement(cst.Assign, form="names the value: its op takes the name as label")
+def assignment(walk: Walk, node: cst.Assign) -> None:
+    value = walk.evaluate(node.value)
+    for target in node.targets:
+        assign(walk, target.target, value)
+
+
+@statement(cst.AnnAssign, form="names the value; the annotation says nothing that the value does not")
+def annotated(walk: Walk, node: cst.AnnAssign) -> None:
+    if node.value is not None:
+        assign(walk, node.target, walk.evaluate(node.value))
+
+
+@statement(cst.AugAssign, form="the operator's op; the name, and every other name of that tensor, means the new value")
+def augmented(walk: Walk, node: cst.AugAssign) -> None:
+    kind = type(node.operator).__name__.removesuffix("Assign")
+    name, sign, _ = operators.BINARY[kind]
+    target, right = walk.evaluate(node.target), walk.evaluate(node.value)
+    if isinstance(target, Tensor):
+        value = mutation.augmented(walk, target, name, sign, right, node)
+        if isinstance(node.target, cst.Subscript):        # x[i] += y writes into x as well
+            container = walk.evaluate(node.target.value)
+            if isinstance(container, Tensor):
+                subscripts.set(walk, container, Unknown("an index"), value, node)
+                return
+    elif isinstance(target, Sequence) and target.kind == "list" and kind == "Add":
+        items = iterate(walk, right)
+        target.items.extend(items if items is not None else [walk.unknown("a sequence that is not known", node)])
+        value = target
+    else:
+        value = operators.binary(walk, kind, target, right, node)
+    assign(walk, node.target, value)
+
+
+@statement(cst.Return, form="the function's result")
+def return_(walk: Walk, node: cst.Return) -> str:
+    value = walk.evaluate(node.value) if node.value is not None else NONE
+    walk.frame.returns.append((value, walk.span(node)))
+    return "return"
+
+
+@statement(cst.Raise, form="a path that gives no result; what its test says of shapes is learnt")
+def raise_(walk: Walk, node: cst.Raise) -> str:
+    return "raise"
+
+
+@statement(cst.Assert, form="shapes and sizes are learnt from it; a test on tensor data is left out")
+def assert_(walk: Walk, node: cst.Assert) -> None:
+    value = walk.evaluate(node.test)
+    if operators.truth(walk, value) is None and not isinstance(value, Tensor):
+        learn.holds(walk, node.test)
+
+
+@statement(cst.Break, form="ends an unrolled loop")
+def break_(walk: Walk, node) -> str:
+    return "break"
+
+
+@statement(cst.Continue, form="goes on with the next round of an unrolled loop")
+def continue_(walk: Walk, node) -> str:
+    return "continue"
+
+
+@statement(cst.If, form="the branch whose test is known; a test on tensor data is refused")
+def if_(walk: Walk, node: cst.If) -> str | None:
+    while True:
+        test = walk.evaluate(node.test)
+        known = operators.truth(walk, test)
+        if known:
+            return walk.execute(node.body)
+        if known is None:
+            return _undecided(walk, node, test)
+        if node.orelse is None:
+            return None
+        if not isinstance(node.orelse, cst.If):           # a chain of elif is a loop here, not a recursion
+            return walk.execute(node.orelse)
+        node = node.orelse
+
+
+def _undecided(walk: Walk, node: cst.If, test: Value) -> str | None:
+    """Both branches, joined. A branch that only raises is a guard: the other one goes on with what the guard says."""
+    if _only_raises(node.body):
+        if isinstance(test, Tensor):
+            walk.undecided(test, node.test, "the test of an `if`")
+        learn.fails(walk, node.test)
+        return walk.execute(node.orelse) if node.orelse is not None else None
+    walk.undecided(test, node.test, "the test of an `if`")
+    saved = snapshot(walk.frame.names)
+    with walk.unsure():
+        left = walk.execute(node.body)
+    after = walk.frame.names
+    walk.frame.names = saved
+    with walk.unsure():
+        other = walk.execute(node.orelse) if node.orelse is not None else None
+    if left in ("return", "raise", "break", "continue"):
+        if other is None:
+            return None
+        return left if left == other else other if left == "raise" else left if other == "raise" else None
+    if other is not None:
+        walk.frame.names = after
+        return None
+    names = walk.frame.names
+    for name in {*after, *names}:
+        a, b = after.get(name), names.get(name)
+        names[name] = walk.join(walk.resolve(a), walk.resolve(b)) if a is not None and b is not None else Unknown("bound in one branch only")
+    return None
+
+
+def _only_raises(body) -> bool:
+    statements = list(body.body)
+    last = statements[-1] if statements else None
+    if isinstance(last, cst.SimpleStatementLine):
+        last = last.body[-1] if last.body else None
+    return isinstance(last, cst.Raise) and len(statements) <= 3
+
+
+def snapshot(names: dict[str, Value]) -> dict[str, Value]:
+    """Names with lists, dicts and objects copied, so that one branch does not see what the other does to them."""
+    copies: dict[int, Value] = {}
+
+    def copy(value: Value, depth: int = 0) -> Value:
+        if depth > 6 or not isinstance(value, (Sequence, Mapping)):
+            return value
+        if id(value) not in copies:
+            if isinstance(value, Mapping):
+                copies[id(value)] = made = Mapping({})
+                made.items.update({key: copy(item, depth + 1) for key, item in value.items.items()})
+            elif value.kind == "list":
+                copies[id(value)] = made = Sequence([], "list")
+                made.items.extend(copy(item, depth + 1) for item in value.items)
+            else:
+                copies[id(value)] = Sequence(tuple(copy(item, depth + 1) for item in value.items), value.kind)
+        return copies[id(value)]
+
+    return {name: copy(value) for name, value in names.items()}
+
+
+@statement(cst.For, form="unrolled over a sequence that is known, up to 256 rounds")
+def for_(walk: Walk, node: cst.For) -> str | None:
+    value = walk.evaluate(node.iter)
+    items = iterate(walk, value)
+    if node.asynchronous is not None:
+        walk.refuse("an asynchronous loop is not compiled", node)
+        items = None
+    if items is None or len(items) > UNROLL:
+        reason = f"a loop of {len(items)} rounds" if items is not None else f"a loop over {getattr(value, 'reason', 'a sequence that is not known')}"
+        walk.refuse(f"{reason} is not compiled", node.iter, f"a sequence that is known while compiling, of at most {UNROLL} items",
+                    "operate on the whole tensor at once")
+        _unknown_loop(walk, node.body, node.target)
+        return None
+    for item in items:
+        assign(walk, node.target, item)
+        left = walk.execute(node.body)
+        if left == "break":
+            return None
+        if left in ("return", "raise"):
+            return left
+    return walk.execute(node.orelse) if node.orelse is not None else None
+
+
+@statement(cst.While, form="unrolled while its test is known, up to 256 rounds")
+def while_(walk: Walk, node: cst.While) -> str | None:
+    for _ in range(UNROLL):
+        test = walk.evaluate(node.test)
+        known = operators.truth(walk, test)
+        if known is None:
+            walk.undecided(test, node.test, "the test of a `while`")
+            _unknown_loop(walk, node.body, None)
+            return None
+        if not known:
+            return walk.execute(node.orelse) if node.orelse is not None else None
+        left = walk.execute(node.body)
+        if left == "break":
+            return None
+        if left in ("return", "raise"):
+            return left
+    walk.refuse(f"a loop of more than {UNROLL} rounds is not compiled", node.test)
+    _unknown_loop(walk, node.body, None)
+    return None
+
+
+def _unknown_loop(walk: Walk, body, target) -> None:
+    """A loop of an unknown number of rounds: what it binds or changes is not known, neither inside nor after it."""
+    reason = "bound in a loop that is not unrolled"
+    with walk.unsure():
+        _forget(walk, body, reason)
+        if target is not None:
+            assign_unknown(walk, target, reason)
+        before = snapshot(walk.frame.names)
+        walk.execute(body)
+        for name, value in before.items():                # lists and dicts that it changed
+            now = walk.frame.names.get(name)
+            if isinstance(now, (Sequence, Mapping)) and len(now.items) != len(value.items):
+                walk.frame.names[name] = Unknown(reason)
+        _forget(walk, body, reason)
+
+
+def _forget(walk: Walk, body, reason: str) -> None:
+    for name in bindings([body]):
+        old = walk.frame.names.get(name)
+        if isinstance(old, Tensor):
+            walk.changed[old.storage] = Unknown(reason)
+        walk.frame.names[name] = Unknown(reason)
+
+
+@statement(cst.With, form="no_grad and inference_mode change nothing in inference; its body")
+def with_(walk: Walk, node: cst.With) -> str | None:
+    for item in node.items:
+        value = walk.evaluate(item.item)
+        if item.asname is not None:
+            assign(walk, item.asname.name, value)
+        if isinstance(value, Unknown):
+            walk.refuse("a `with` block whose context is not known", item, "torch.no_grad() or torch.inference_mode()")
+    return walk.execute(node.body)
+
+
+@statement(cst.Try, cst.TryStar, form="its body, when it cannot be told that it fails")
+def try_(walk: Walk, node) -> str | None:
+    before = snapshot(walk.frame.names)
+    left = walk.execute(node.body)
+    if left == "raise":
+        walk.frame.names = before
+        left = None
+    if left is None and node.orelse is not None:
+        left = walk.execute(node.orelse)
+    if node.finalbody is not None:
+        left = walk.execute(node.finalbody) or left
+    return left
+
+
+@statement(cst.FunctionDef, form="a function that is followed where it is called")
+def function_definition(walk: Walk, node: cst.FunctionDef) -> None:
+    frame = walk.frame
+    names = calls.decorators(walk, frame.namespace, node)
+    known = all(name.startswith(calls.TRANSPARENT) for name in names)
+    frame.names[node.name.value] = UserFunction(node.name.value, node, frame.namespace, closure=(frame, *frame.closure),
+                                                definition=frame.definition) if known else Unknown("a function with an unknown decorator")
+
+
+@statement(cst.ClassDef, form="a class inside a function is not followed")
+def class_definition(walk: Walk, node: cst.ClassDef) -> None:
+    walk.frame.names[node.name.value] = walk.unknown("a class inside a function", node)
+
+
+@statement(cst.Match, form="refused: match statements are not compiled")
+def match_(walk: Walk, node: cst.Match) -> None:
+    walk.evaluate(node.subject)
+    walk.refuse("a match statement is not compiled", node, hint="write it with if and elif")
+    with walk.unsure():
+        for case in node.cases:
+            _forget(walk, case.body, "bound in a match statement")

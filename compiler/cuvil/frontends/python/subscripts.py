@@ -1,0 +1,124 @@
+"""Items: `x[...]` of tensors, sequences, dicts, modules and annotations, and assignment to items."""
+from __future__ import annotations
+
+from typing import Any
+
+import libcst as cst
+
+from ...ir.dims import Poly
+from . import classes
+from .library import apply
+from .mutation import write_into
+from .values import Instance, Library, Mapping, Scalar, Sequence, Shape, Tensor, Unknown, UserClass, Value
+from .walk import Walk
+
+
+def key(walk: Walk, elements: tuple[cst.SubscriptElement, ...]) -> Value:
+    """The value of what stands between the brackets."""
+    parts = []
+    for element in elements:
+        if isinstance(element.slice, cst.Index):
+            value = walk.evaluate(element.slice.value)
+            if element.slice.star:
+                return walk.unknown("unpacking inside an index", element)
+            parts.append(value)
+        else:
+            parts.append(_slice(walk, element.slice))
+    single = len(elements) == 1 and not isinstance(elements[0].comma, cst.Comma)
+    return parts[0] if single else Sequence(tuple(parts))
+
+
+def _slice(walk: Walk, node: cst.Slice) -> Value:
+    parts = [walk.evaluate(part) if part is not None else None for part in (node.lower, node.upper, node.step)]
+    unknown = next((p for p in parts if isinstance(p, Unknown)), None)
+    parts = [None if isinstance(p, Scalar) and p.value is None else p for p in parts]
+    return unknown or Scalar(slice(*parts))
+
+
+def get(walk: Walk, value: Value, index: Value, node: cst.CSTNode) -> Value:
+    match value:
+        case Tensor():
+            if isinstance(index, Sequence) and any(isinstance(i, Unknown) for i in index.items):
+                return next(i for i in index.items if isinstance(i, Unknown))
+            return apply(walk, "operator.getitem", [value, index], {}, node, "indexing")
+        case Sequence(items=items, kind=kind):
+            found = _item(items, index)
+            if found is None:
+                return _missing(walk, index, len(items), node)
+            return Sequence(found if kind == "list" else tuple(found), kind) if isinstance(found, (list, tuple)) else walk.resolve(found)
+        case Mapping(items=items):
+            if isinstance(index, Scalar) and not isinstance(index.value, (Poly, slice)):
+                return walk.resolve(items[index.value]) if index.value in items else walk.unknown("a key that is not in the dict", node)
+        case Scalar(value=str() | range() as inner):
+            found = _item(inner, index)
+            if found is not None:
+                return Scalar(found)
+        case Shape():
+            return _size(walk, value, index, node)
+        case Instance():
+            return classes.item(walk, value, index, node)
+        case Library() | UserClass():
+            return value                                      # an annotation: list[int], Float[Tensor, "b t"]
+        case Unknown():
+            return value
+    reason = getattr(index, "reason", None) or getattr(value, "reason", None) or "an item of something that is not known"
+    return walk.unknown(reason, node)
+
+
+def _item(items: Any, index: Value) -> Any:
+    """An item or a slice of a Python sequence; None when it is out of range or the index is not known."""
+    if not isinstance(index, Scalar):
+        return None
+    at = index.value
+    if isinstance(at, slice):
+        parts = [p.value if isinstance(p, Scalar) else p for p in (at.start, at.stop, at.step)]
+        if not all(p is None or isinstance(p, int) for p in parts) or parts[2] == 0:
+            return None
+        return items[slice(*parts)]
+    if isinstance(at, int) and -len(items) <= at < len(items):
+        return items[at]
+    return None
+
+
+def _missing(walk: Walk, index: Value, length: int, node: cst.CSTNode) -> Value:
+    if isinstance(index, Scalar) and isinstance(index.value, int) and not isinstance(index.value, bool):
+        return walk.problem("index-out-of-range", f"index {index.value} of a sequence of {length} items",
+                            f"an index from {-length} to {length - 1}" if length else "a sequence that is not empty", node, "indexing")
+    return walk.unknown(getattr(index, "reason", "an index that is not known"), node)
+
+
+def _size(walk: Walk, shape: Shape, index: Value, node: cst.CSTNode) -> Value:
+    return walk.unknown("the shape of a tensor is not known", node)
+
+
+def item(walk: Walk, value: Tensor, index: int) -> Value:
+    """Row `index` of a tensor that is iterated over; comes from the expression walked last."""
+    builder = walk.builder
+    from ...ops import SPELLINGS
+    builder.library = value.library
+    walk.shared.add(value.storage)
+    return Tensor(SPELLINGS["operator.getitem"](builder, value.op, index), value.library, value.storage, view=True)
+
+
+def set(walk: Walk, value: Value, index: Value, new: Value, node: cst.CSTNode) -> None:
+    """`value[index] = new`."""
+    match value:
+        case Sequence(items=list() as items):
+            if isinstance(index, Scalar) and isinstance(index.value, int) and -len(items) <= index.value < len(items):
+                items[index.value] = new
+            else:
+                walk.refuse("a list is changed at an index that is not known", node)
+                items[:] = [Unknown("a list changed at an unknown index")] * len(items)
+        case Mapping(items=items):
+            if isinstance(index, Scalar) and not isinstance(index.value, (Poly, slice)):
+                items[index.value] = new
+            else:
+                walk.refuse("a dict is changed at a key that is not known", node)
+                for name in items:
+                    items[name] = Unknown("a dict changed at an unknown key")
+        case Tensor():
+            write_into(walk, value, index, new, node)
+        case Unknown():
+            pass
+        case _:
+            walk.refuse("an item of this object is set, which is not compiled", node)

@@ -1,0 +1,356 @@
+"""The abstract interpreter: one walk over the syntax of a function gives its facts and its CIR.
+
+    walk = Walk(workspace)
+    value = walk.evaluate(node)              # by the table EXPRESSIONS (expressions.py)
+    walk.execute(node)                       # by the table STATEMENTS (statements.py)
+
+The walk holds what all rules share: the frame of names, the Builder, facts and problems found so far, what has been learnt
+about sizes, and which memory was changed. It runs nothing of the user's, and never raises for user code: what is not
+understood is Unknown with a reason, and the first thing that cannot be compiled is kept as the refusal.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import libcst as cst
+
+from ...cst import Definition
+from ...diagnostics import CuvilError, Evidence
+from ...ir.dims import Dim, Poly, substitute, symbol
+from ...ir.function import Op
+from ...ir.types import TensorType
+from ...lineage import Origin
+from ...ops.builder import Builder
+from ...source import Span
+from .facts import CallFact, Problem
+from .values import (Deferred, Instance, Library, Mapping, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserFunction, Value,
+                     Weight, describe)
+from .workspace import Namespace, Workspace
+
+STEPS, DEPTH, SAME_FUNCTION, UNROLL = 200_000, 60, 4, 256
+VIEWS = frozenset(("reshape", "transpose", "broadcast", "slice", "squeeze", "unsqueeze", "flip"))
+
+
+class OutOfBudget(Exception):
+    """The walk took too many steps."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a node kind means: the method that evaluates it, and the IR form it takes, for the mapping table."""
+
+    meaning: Callable[[Walk, Any], Any]
+    form: str
+
+
+@dataclass(eq=False)
+class Frame:
+    """The names of one call. returns: what each `return` reached gives."""
+
+    namespace: Namespace
+    definition: Definition | None
+    names: dict[str, Value] = field(default_factory=dict)
+    closure: tuple[Frame, ...] = ()
+    callers: tuple[Span, ...] = ()
+    function: UserFunction | None = None
+    returns: list[tuple[Value, Span]] = field(default_factory=list)
+    foreign: set[str] = field(default_factory=set)        # names declared global or nonlocal
+
+
+class Walk:
+    def __init__(self, workspace: Workspace, steps: int = STEPS) -> None:
+        self.workspace, self.steps = workspace, steps
+        self.builder = Builder()
+        self.frame: Frame | None = None
+        self.recording: Frame | None = None                # facts are kept for expressions of this frame
+        self.seen: dict[int, tuple[cst.CSTNode, Value]] = {}
+        self.calls: dict[int, tuple[cst.CSTNode, CallFact]] = {}
+        self.problems: dict[tuple[Span, str], Problem] = {}
+        self.refusal: CuvilError | None = None
+        self.learned: dict[int, Tensor] = {}               # Untyped parameters that turned out to be tensors
+        self.sizes: dict[str, Dim] = {}                    # symbols whose size was learnt
+        self.changed: dict[int, Value] = {}                # storage -> what is in it after an in-place change
+        self.shared: set[int] = set()                      # storages that some view looks into
+        self.fixed: dict[int, str] = {}                    # storages that belong to the caller, and why
+        self.constants: dict[tuple[str, str], Value] = {}
+        self.used: dict[tuple[str, str], tuple[Definition, ...]] = {}
+        self.weights: dict[str, Tensor] = {}
+        self.symbols: set[str] = set()
+        self.weak = 0                                      # > 0 inside code that may not run: no refusals, no problems
+        self.building = 0                                  # > 0 while an `__init__` is walked
+        self.created: list[Instance] = []                  # objects made by the `__init__` being walked
+        self._storage = 0
+        self.active: list[Any] = []
+
+    # --- places ---------------------------------------------------------------------------------------------------
+
+    def span(self, node: cst.CSTNode) -> Span:
+        return self.frame.definition.span(node, self.frame.namespace.path)
+
+    def origin(self, node: cst.CSTNode) -> Origin:
+        return Origin(self.span(node), type(node).__name__, self.frame.callers)
+
+    def parameter_origin(self, name: str) -> Origin:
+        """Where a parameter of the function being walked is declared."""
+        node = self.frame.function.node if self.frame.function is not None else None
+        if node is not None:
+            for parameter in (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params):
+                if parameter.name.value == name:
+                    return Origin(self.span(parameter.name), "Param", self.frame.callers)
+        return self.builder.origins[0] if self.builder.origins else Origin(Span(self.frame.namespace.path, 1, 0, 1, 0), "Param")
+
+    # --- evaluation -----------------------------------------------------------------------------------------------
+
+    def evaluate(self, node: cst.BaseExpression) -> Value:
+        self.steps -= 1
+        if self.steps < 0:
+            raise OutOfBudget
+        rule = EXPRESSIONS.get(type(node))
+        value = rule.meaning(self, node) if rule is not None else self.unknown(f"{type(node).__name__} is not understood", node)
+        if self.frame is self.recording:
+            self.seen[id(node)] = node, value
+        return value
+
+    def execute(self, node: cst.CSTNode) -> str | None:
+        """Returns how the statement left: None (at its end), "return", "raise", "break" or "continue"."""
+        self.steps -= 1
+        if self.steps < 0:
+            raise OutOfBudget
+        rule = STATEMENTS.get(type(node))
+        if rule is None:
+            self.refuse(f"{type(node).__name__} is not understood", node)
+            return None
+        return rule.meaning(self, node)
+
+    def record(self, node: cst.CSTNode, value: Value) -> None:
+        """Keep the value of an expression that was not evaluated by itself."""
+        if self.frame is self.recording:
+            self.seen[id(node)] = node, value
+
+    @contextmanager
+    def unsure(self):
+        """Inside is code that may not run, or not as it is walked here: no problem or refusal of its own comes out."""
+        self.weak += 1
+        try:
+            yield
+        finally:
+            self.weak -= 1
+
+    def undecided(self, test: Value, node: cst.CSTNode, what: str) -> Unknown:
+        """A condition that is not known while compiling."""
+        match test:
+            case Tensor() | Weight():
+                return self.refuse(f"{what} is a tensor ({describe(test)}): its value is only known when it runs", node,
+                                   "a condition on sizes or Python values", "torch.where(condition, a, b) keeps both on the device")
+            case Unknown(reason="a condition on symbolic sizes"):
+                return self.refuse(f"{what} hangs on sizes that are symbolic", node, "a condition that holds for all sizes, or for none",
+                                   "give the size as a number in input_shapes")
+        return self.refuse(f"{what} is not known: {getattr(test, 'reason', describe(test))}", node, "a condition known while compiling",
+                           "give the parameter a default or an annotation")
+
+    def join(self, a: Value, b: Value) -> Value:
+        """What is known of a value that is one of two. For facts only: a function that needs it is refused."""
+        if a is b:
+            return a
+        if isinstance(a, Tensor) and isinstance(b, Tensor) and a.type == b.type and a.library == b.library:
+            return a
+        if isinstance(a, Scalar) and isinstance(b, Scalar) and type(a.value) is type(b.value) and a.value == b.value:
+            return a
+        if isinstance(a, Sequence) and isinstance(b, Sequence) and a.kind == b.kind and len(a.items) == len(b.items):
+            items = [self.join(x, y) for x, y in zip(a.items, b.items)]
+            return Sequence(items if a.kind == "list" else tuple(items), a.kind)
+        if type(a) is type(b) and isinstance(a, (Unknown, Library)) and (isinstance(a, Unknown) or a == b):
+            return a
+        return Unknown("differs between branches")
+
+    # --- what went wrong ------------------------------------------------------------------------------------------
+
+    def unknown(self, reason: str, node: cst.CSTNode | None = None) -> Unknown:
+        return Unknown(reason, self.span(node) if node is not None else None)
+
+    def refuse(self, what: str, node: cst.CSTNode | Span | None, expected: str = "", hint: str = "",
+               evidence: tuple[Evidence, ...] = ()) -> Unknown:
+        """Keep the first reason why this cannot be compiled."""
+        span = node if isinstance(node, Span) or node is None else self.span(node)
+        if self.refusal is None and not self.weak:
+            chain = tuple(Evidence(caller, "called from here") for caller in self.frame.callers) if self.frame else ()
+            self.refusal = CuvilError(what, span, expected, hint, evidence=(*evidence, *chain))
+        return Unknown(what if len(what) < 80 else "a refused operation", span)
+
+    def problem(self, kind: str, what: str, expected: str, node: cst.CSTNode, operation: str = "",
+                evidence: tuple[Evidence, ...] = ()) -> Unknown:
+        span = self.span(node)
+        if not self.weak:
+            self.problems.setdefault((span, what), Problem(kind, what, expected, span, operation, evidence, self.frame.callers))
+            self.refuse(what, node, expected, evidence=evidence)
+        return Unknown("an operation that fails", span)
+
+    # --- tensors --------------------------------------------------------------------------------------------------
+
+    def new_storage(self) -> int:
+        self._storage += 1
+        return self._storage
+
+    def tensor(self, op: Op, library: str) -> Tensor:
+        return Tensor(op, library, self.new_storage())
+
+    def fresh_symbol(self, name: str) -> Poly:
+        """A symbol by the user's own word; a second use of the word is another size, so it gets a number."""
+        name = name if name.isidentifier() else "n"
+        chosen, count = name, 1
+        while chosen in self.symbols:
+            count += 1
+            chosen = f"{name}{count}"
+        self.symbols.add(chosen)
+        return symbol(chosen)
+
+    def resolve(self, value: Value) -> Value:
+        """A value as it is now: after in-place changes, and with what was learnt of sizes and of untyped parameters."""
+        match value:
+            case Tensor():
+                if self.changed and value.storage in self.changed and not value.view:
+                    value = self.changed[value.storage]
+                    if not isinstance(value, Tensor):
+                        return value
+                if self.sizes:
+                    op = self.op(value.op.id)
+                    if op is not None and op is not value.op:
+                        value = replace(value, op=op)
+                return value
+            case Untyped():
+                return self.learned.get(value.index, value)
+            case Scalar():
+                if self.sizes and isinstance(value.value, Poly):
+                    return Scalar(substitute(value.value, self.sizes))
+                return value
+            case Sequence(items=tuple()):
+                if self.sizes or self.learned or self.changed:
+                    return Sequence(tuple(self.resolve(item) for item in value.items), value.kind)
+                return value
+            case Sequence():
+                if self.sizes or self.learned or self.changed:
+                    value.items[:] = [self.resolve(item) for item in value.items]
+                return value
+            case Shape():
+                of = self.resolve(value.of)
+                return shape_value(of)
+            case Weight():
+                return self.weight(value)
+            case Deferred():
+                return self.replay(value)
+        return value
+
+    def op(self, id: int) -> Op | None:
+        """The op with an id, as it is now (labels and learnt sizes change it)."""
+        first = self.builder.ops[0].id if self.builder.ops else 0
+        at = id - first
+        return self.builder.ops[at] if 0 <= at < len(self.builder.ops) and self.builder.ops[at].id == id else None
+
+    def replace_op(self, op: Op) -> None:
+        self.builder.ops[op.id - self.builder.ops[0].id] = op
+
+    def learn_size(self, name: str, size: Dim) -> None:
+        """From here on a symbol has a size: types made so far are rewritten."""
+        self.sizes = {key: substitute(value, {name: size}) for key, value in self.sizes.items()}
+        self.sizes[name] = size
+        from ...ir.function import Function
+        self.builder.ops[:] = Function("", tuple(self.builder.ops), ()).substitute({name: size}).ops
+
+    def learn_type(self, tensor: Tensor | Untyped, shape: tuple[Dim, ...]) -> Tensor:
+        """An input turns out to have a shape."""
+        if isinstance(tensor, Untyped):
+            library = guessed_library(self.frame)
+            self.builder.origins = (Origin(tensor.span, "Param"),) if tensor.span else self.builder.origins
+            op = self.builder.input(tensor.name, tensor.index, TensorType(shape, None))
+            found = self.tensor(op, library)
+            self.fixed[found.storage] = f"`{tensor.name}` is a parameter"
+            self.learned[tensor.index] = found
+            return found
+        op = replace(self.op(tensor.op.id), type=TensorType(shape, tensor.type.dtype))
+        self.replace_op(op)
+        found = replace(tensor, op=op)
+        if not tensor.view:
+            self.changed[tensor.storage] = found
+        return found
+
+    def weight(self, weight: Weight) -> Tensor:
+        path = weight.path
+        if path not in self.weights:
+            op = self.builder.parameter(path, weight.type)
+            self.weights[path] = self.tensor(op, "torch")
+            self.fixed[self.weights[path].storage] = f"`{path}` is a parameter of the module"
+        return self.weights[path]
+
+    def replay(self, deferred: Deferred) -> Tensor:
+        """The ops of a tensor that was computed in `__init__`, once more in this function."""
+        made: dict[int, Op] = {}
+        for op in deferred.ops:
+            self.builder.origins = op.origins
+            made[op.id] = self.builder.append(op.name, tuple(made[i].id if i in made else i for i in op.operands), dict(op.attrs), op.type, op.label)
+        return self.tensor(made[deferred.tensor.op.id], deferred.tensor.library)
+
+    def place(self, name: str, value: Value) -> Value:
+        """Bind a name; a tensor that has no name yet takes it as the label of its op."""
+        if isinstance(value, Tensor) and not value.op.label:
+            op = self.op(value.op.id)
+            if op is not None and not op.label and op.name not in ("input", "parameter"):
+                op = replace(op, label=name)
+                self.replace_op(op)
+                value = replace(value, op=op)
+        self.frame.names[name] = value
+        return value
+
+
+def shape_value(of: Value) -> Value:
+    """`x.shape`: the sizes, or a Shape that waits for them."""
+    if isinstance(of, Tensor) and of.type.shape is not None:
+        return Sequence(tuple(Scalar(dim) for dim in of.type.shape))
+    if isinstance(of, (Tensor, Untyped)):
+        return Shape(of)
+    return Unknown("shape of an unknown value")
+
+
+def guessed_library(frame: Frame) -> str:
+    """torch or NumPy, for a parameter without a type: what its function mentions, else what its file imports."""
+    text = frame.definition.text if frame.definition is not None else ""
+    if ("np." in text or "numpy." in text) and "torch" not in text and "F." not in text:
+        return "numpy"
+    return frame.namespace.library
+
+
+def contains_tensor(value: Value) -> bool:
+    match value:
+        case Tensor() | Weight() | Deferred():
+            return True
+        case Sequence():
+            return any(map(contains_tensor, value.items))
+        case Mapping():
+            return any(map(contains_tensor, value.items.values()))
+        case Instance():
+            return True
+    return False
+
+
+EXPRESSIONS: dict[type, Rule] = {}
+STATEMENTS: dict[type, Rule] = {}
+
+
+def expression(*kinds: type, form: str) -> Callable:
+    """Register the meaning of expression nodes."""
+    def register(meaning: Callable[[Walk, Any], Value]) -> Callable[[Walk, Any], Value]:
+        for kind in kinds:
+            EXPRESSIONS[kind] = Rule(meaning, form)
+        return meaning
+    return register
+
+
+def statement(*kinds: type, form: str) -> Callable:
+    """Register the meaning of statement nodes."""
+    def register(meaning: Callable[[Walk, Any], str | None]) -> Callable[[Walk, Any], str | None]:
+        for kind in kinds:
+            STATEMENTS[kind] = Rule(meaning, form)
+        return meaning
+    return register

@@ -1,0 +1,221 @@
+"""Files of a workspace as text, and what names mean at module level. Nothing is imported or run; only text under the root is read.
+
+    workspace = Workspace(root)
+    namespace = workspace.namespace(path)           # or workspace.open(source) for a text that is being edited
+    namespace.find("helper")                        # the definitions that bind a name, found without parsing the others
+"""
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from pathlib import Path
+
+import libcst as cst
+
+from ...cst import Definition, Module, parse
+from ...source import Source
+from .values import Library
+
+SIZE_LIMIT = 4_000_000                        # characters; a larger file is not a program
+_NAME = re.compile(r"[^\W\d]\w*")
+_COMPOUND = re.compile(r"\s*(?:if|try|with|for|while|match|async)\b")
+
+
+class Workspace:
+    """The files under a root. `open` puts an editor's text in the place of the file on disk."""
+
+    def __init__(self, root: str | Path = ".") -> None:
+        self.root = Path(root)
+        self._namespaces: dict[str, Namespace] = {}
+        self._stamps: dict[str, tuple[int, int]] = {}
+        self._opened: set[str] = set()
+
+    def open(self, source: Source, previous: Module | None = None) -> Namespace:
+        """The namespace of a text, kept until the text changes."""
+        self._opened.add(source.path)
+        return self._take(source, previous)
+
+    def close(self, path: str) -> None:
+        """The file on disk counts again."""
+        self._opened.discard(path)
+        self._stamps.pop(path, None)
+
+    def _take(self, source: Source, previous: Module | None = None) -> Namespace:
+        known = self._namespaces.get(source.path)
+        if known is not None and known.source.text == source.text:
+            return known
+        module = parse(source, previous or (known.syntax if known is not None else None))
+        self._namespaces[source.path] = Namespace(self, module)
+        return self._namespaces[source.path]
+
+    def namespace(self, path: str) -> Namespace | None:
+        """The namespace of a file, None when it cannot be read as UTF-8 text or is too large."""
+        if path in self._opened:
+            return self._namespaces[path]
+        try:
+            status = Path(path).stat()
+            stamp = status.st_mtime_ns, status.st_size
+            if self._stamps.get(path) == stamp and path in self._namespaces:
+                return self._namespaces[path]
+            if status.st_size > SIZE_LIMIT:
+                return None
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError, ValueError):
+            return None
+        self._stamps[path] = stamp
+        return self._take(Source(path, text))
+
+    def resolve(self, dotted: str, importer: str, level: int = 0) -> str | None:
+        """The path of a module named by an import in a file, if it lies under the root. Relative imports count from the file."""
+        parts = [part for part in dotted.split(".") if part]
+        base = Path(importer).parent
+        if level:
+            for _ in range(level - 1):
+                base = base.parent
+            return self._module(base, parts)
+        for start in dict.fromkeys((base, self.root, self.root / "src")):
+            found = self._module(start, parts)
+            if found is not None:
+                return found
+        return None
+
+    def _module(self, base: Path, parts: list[str]) -> str | None:
+        place = base.joinpath(*parts)
+        for candidate in (place.with_suffix(".py") if parts else None, place / "__init__.py"):
+            if candidate is not None and candidate.is_file() and self._inside(candidate):
+                return str(candidate)
+        return None
+
+    def _inside(self, path: Path) -> bool:
+        try:
+            return path.resolve().is_relative_to(self.root.resolve())
+        except OSError:
+            return False
+
+
+class Namespace:
+    """What names mean at the top of a file."""
+
+    def __init__(self, workspace: Workspace, syntax: Module) -> None:
+        self.workspace, self.syntax = workspace, syntax
+
+    @property
+    def source(self) -> Source:
+        return self.syntax.source
+
+    @property
+    def path(self) -> str:
+        return self.syntax.source.path
+
+    @cached_property
+    def _mentions(self) -> dict[str, list[Definition]]:
+        """Names to the module-level definitions that may bind them: by text alone, so that data is not parsed."""
+        found: dict[str, list[Definition]] = {}
+        for definition in self.syntax.members.get("", ()):
+            for name in binding_words(definition):
+                found.setdefault(name, []).append(definition)
+        return found
+
+    @cached_property
+    def _bound(self) -> dict[str, tuple[Definition, ...]]:
+        return {}
+
+    def find(self, name: str) -> tuple[Definition, ...]:
+        """The module-level definitions that bind a name, in order."""
+        found = self._bound.get(name)
+        if found is None:
+            found = self._bound[name] = tuple(
+                d for d in self._mentions.get(name, ()) if d.kind != "statement" or name in bound_names(d))
+        return found
+
+    @cached_property
+    def library(self) -> str:
+        """Whose rules hold where a file does not say: torch if it is imported, else NumPy's."""
+        return "torch" if re.search(r"^\s*(?:import|from)\s+torch\b", self.source.text, re.MULTILINE) else "numpy"
+
+
+def binding_words(definition: Definition) -> frozenset[str]:
+    """Words of a definition that it may bind."""
+    known = getattr(definition, "_words", None)
+    if known is None:
+        if definition.kind != "statement":
+            known = frozenset({definition.name.rpartition(".")[2]})
+        else:
+            text = definition.text
+            if not _COMPOUND.match(text) and not text.startswith(("import", "from")):
+                text = text.partition("=")[0] if "=" in text else ""
+            known = frozenset(_NAME.findall(text))
+        definition._words = known
+    return known
+
+
+def bound_names(definition: Definition) -> frozenset[str]:
+    """The names a module-level statement binds."""
+    known = getattr(definition, "_names", None)
+    if known is None:
+        known = definition._names = frozenset(bindings(definition.tree.nodes)) if definition.tree is not None else frozenset()
+    return known
+
+
+def bindings(nodes) -> dict[str, cst.CSTNode]:
+    """Names bound by statements of one scope, nested blocks included, with the node that binds each last."""
+    found: dict[str, cst.CSTNode] = {}
+    todo = list(reversed(nodes))
+    while todo:
+        node = todo.pop()
+        match node:
+            case cst.Name(value=name):
+                found[name] = node
+            case cst.FunctionDef(name=name) | cst.ClassDef(name=name):
+                found[name.value] = node
+            case cst.Assign():
+                todo += [target.target for target in reversed(node.targets)]
+            case cst.AnnAssign(target=target) | cst.AugAssign(target=target) | cst.NamedExpr(target=target):
+                todo.append(target)
+            case cst.Tuple(elements=elements) | cst.List(elements=elements):
+                todo += [element.value for element in reversed(elements)]
+            case cst.StarredElement(value=value):
+                todo.append(value)
+            case cst.Import(names=names):
+                for alias in names:
+                    found[alias.asname.name.value if alias.asname else dotted(alias.name).partition(".")[0]] = node
+            case cst.ImportFrom(names=names) if not isinstance(names, cst.ImportStar):
+                for alias in names:
+                    found[alias.asname.name.value if alias.asname else alias.name.value] = node
+            case cst.For(target=target, body=body, orelse=orelse):
+                todo += [part for part in (orelse, body, target) if part is not None]
+            case cst.With(items=items, body=body):
+                todo.append(body)
+                todo += [item.asname.name for item in items if item.asname]
+            case cst.If(body=body, orelse=orelse) | cst.While(body=body, orelse=orelse):
+                todo += [part for part in (orelse, body) if part is not None]
+            case cst.Try(body=body, handlers=handlers, orelse=orelse, finalbody=final) | cst.TryStar(
+                    body=body, handlers=handlers, orelse=orelse, finalbody=final):
+                todo += [part for part in (final, orelse, *reversed(handlers), body) if part is not None]
+            case cst.Match(cases=cases):
+                todo += [case.body for case in cases]
+            case cst.ExceptHandler(body=body) | cst.Else(body=body) | cst.Finally(body=body) | cst.ExceptStarHandler(body=body):
+                todo.append(body)
+            case cst.IndentedBlock(body=body) | cst.SimpleStatementLine(body=body) | cst.SimpleStatementSuite(body=body):
+                todo += reversed(body)
+    return found
+
+
+def dotted(node: cst.BaseExpression | None) -> str:
+    """`a.b.c` of nested Attributes; "" for anything else."""
+    parts = []
+    while isinstance(node, cst.Attribute):
+        parts.append(node.attr.value)
+        node = node.value
+    return ".".join(reversed([*parts, node.value])) if isinstance(node, cst.Name) else ""
+
+
+def library(name: str) -> Library:
+    """A library object under the name its own documentation uses."""
+    for alias, full in ALIASES:
+        if name == alias or name.startswith(alias + "."):
+            name = full + name[len(alias):]
+    return Library(name)
+
+
+ALIASES = (("torch.functional", "torch"), ("torch.special", "torch"), ("torch.nn.modules", "torch.nn"), ("torch.nn.parameter", "torch.nn"))
