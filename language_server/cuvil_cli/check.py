@@ -79,7 +79,7 @@ def check_text(source: Source, rules: Rules) -> FileResult:
         if analysis.failure:
             return FileResult(path, problem=analysis.failure)
         facts = analysis.facts
-        found = sorted([*found, *map(_syntax, facts.module.errors)], key=lambda d: (d.span, d.code)) + notes
+        found = sorted([*found, *map(_syntax, facts.module.errors)], key=lambda d: (d.span, d.code)) + notes + list(config.notes)
         return FileResult(path, tuple(found), None, facts.understood, facts.unknown)
     except (RecursionError, MemoryError) as error:
         return _failed(path, f"the code is nested too deeply to be checked ({type(error).__name__})")
@@ -104,6 +104,16 @@ def _plugins(root: str, names: tuple[str, ...], trusted: bool) -> tuple[list, li
     from cuvil_ide.config import Config
     from cuvil_ide.plugins import load_plugins
     return load_plugins(Config(root, plugins=names), trusted)
+
+
+def named(rules: Rules) -> Rules:
+    """The same rules; CuvilError for a code, prefix or name in them that no rule has."""
+    from cuvil_ide.config import matches
+    from cuvil_ide.lints import RULES
+    for pattern in (*rules.select, *rules.ignore):
+        if not rules.trusted and not any(matches((pattern,), r.code, r.name) for r in RULES):    # a plugin's rules are not known yet
+            raise CuvilError(f"there is no rule {pattern}", expected="codes, prefixes of codes, or names that `cuvil rule` lists", hint="cuvil rule")
+    return rules
 
 
 def _syntax(error: SyntaxProblem) -> Diagnostic:

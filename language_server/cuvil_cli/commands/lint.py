@@ -19,7 +19,7 @@ from cuvil.diagnostics import CuvilError, Diagnostic
 from cuvil.source import Source
 
 from .. import files
-from ..check import Rules, check, check_text
+from ..check import Rules, check, check_text, named
 from ..findings import FileResult, Findings
 from ..formats import FORMATS, render
 from ..repair import ROUNDS, repair
@@ -47,7 +47,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    rules = Rules(_rules(args.select), _rules(args.ignore), args.trusted)
+    rules = named(Rules(_rules(args.select), _rules(args.ignore), args.trusted))
     texts: dict[str, files.File] = {}
     results = _check(args, rules, texts)
     changed = _repair(args, rules, texts, results) if args.fix or args.diff else {}
