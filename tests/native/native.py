@@ -35,7 +35,8 @@ def runtime() -> ctypes.CDLL:
     subprocess.run([*compiler, "-O2", "-shared", "-fPIC", "-DCUVIL_HIDDEN=", str(RUNTIME), "-o", str(library), "-lpthread"],
                    check=True, capture_output=True)
     loaded = ctypes.CDLL(str(library))
-    binding.add_symbol("cuvil_parallel_for", ctypes.cast(loaded.cuvil_parallel_for, ctypes.c_void_p).value)
+    for name in ("cuvil_parallel_for", "cuvil_thread_memory"):
+        binding.add_symbol(name, ctypes.cast(loaded[name], ctypes.c_void_p).value)
     return loaded
 
 
@@ -47,13 +48,14 @@ class Native:
         self.function = function
         self.program = loops.program(fuse(function, opt_level), llvm.target(target))
         self.module = llvm.emit(self.program)
+        image = self.module.object()
         self.engine = binding.create_mcjit_compiler(binding.parse_assembly(""), binding.Target.from_default_triple().create_target_machine(jit=True))
-        self.engine.add_object_file(binding.ObjectFileRef.from_data(self.module.object()))
+        self.engine.add_object_file(binding.ObjectFileRef.from_data(image))
         self.engine.finalize_object()
         signature = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 5, ctypes.c_int32)
         self.main = signature(self.engine.get_function_address("cuvil_kernel_main"))
         self.pack = None
-        if self.module.packed_bytes:
+        if self.module.prepared:
             self.pack = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)(
                 self.engine.get_function_address("cuvil_kernel_pack"))
 
@@ -63,9 +65,9 @@ class Native:
         weights = [stored(parameters[op.attr("name")], op.type.dtype) for op in function.parameters]
         results = [function.by_id[id].type for id in function.results]
         outputs = [np.full(t.shape, 77, NUMPY.get(t.dtype, t.dtype.numpy)) for t in results]
-        scratch = aligned(self.module.scratch_bytes(threads))
+        scratch = aligned(self.module.scratch)
         if self.pack:
-            packed = aligned(self.module.packed_bytes)
+            packed = aligned(self.module.prepared)
             self.pack(pointers(weights), packed.ctypes.data, threads)
             weights = [*weights, packed]
         code = self.main(pointers(given), pointers(outputs), pointers(weights), None, scratch.ctypes.data, threads)

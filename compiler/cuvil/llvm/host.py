@@ -52,3 +52,7 @@ def optimise(module: llvm.ModuleRef, target: Target) -> None:
     options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = False
     builder = llvm.create_pass_builder(machine(target), options)
     builder.getModulePassManager().run(module, builder)
+
+
+def version() -> str:
+    return ".".join(map(str, llvm.llvm_version_info))

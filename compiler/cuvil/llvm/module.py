@@ -2,10 +2,11 @@
 
 The entry point is `int32_t cuvil_kernel_main(void** inputs, void** outputs, void** parameters, const int64_t* dims,
 void* scratch, int32_t threads)`. It runs the kernels in order, parallel phases through the runtime's `cuvil_parallel_for`,
-and returns 0, or a number from 1 that counts `checks`: what was wrong with the data. scratch has `scratch_bytes(threads)`
-bytes. With packed parameters, `parameters` has one pointer more, to `packed_bytes` bytes that
-`void cuvil_kernel_pack(void** parameters, void* packed, int32_t threads)` has filled. Nothing is allocated, nothing is
-global, so any number of runs may go on at once. Outputs must not overlap inputs.
+and returns 0, or a number from 1 that counts `checks`: what was wrong with the data. scratch has `module.scratch` bytes. With
+`module.prepared` > 0, `parameters` has one pointer more at its end, to that many bytes which
+`int32_t cuvil_kernel_pack(void** parameters, void* prepared, int32_t threads)` has filled once; both blocks are aligned to 64
+bytes. The runtime gives each thread memory for panels (`cuvil_thread_memory`). Nothing is global, so any number of runs may go
+on at once. Outputs must not overlap inputs.
 """
 from __future__ import annotations
 
@@ -13,12 +14,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..diagnostics import CuvilError
-from ..loops.memory import Program
-from ..loops.nest import Gemm, Loop, Nest, Statement
+from ..loops.memory import Home, Program
+from ..loops.nest import Loop, Statement
 from ..source import Span
+from ..targets import Target
 from . import host
 from .debug import Debug
-from .statements import ERROR, FIRST_VALUE, THREAD_SCRATCH, Phase
+from .statements import ERROR, FIRST_VALUE, Phase
 from .writer import Value, Writer
 
 ENTRY = "cuvil_kernel_main"
@@ -45,12 +47,27 @@ class LlvmModule:
     checks: tuple[str, ...]
     statements: tuple[str, ...]
 
-    def scratch_bytes(self, threads: int) -> int:
-        return self.program.scratch_bytes(threads)
+    @property
+    def scratch(self) -> int:
+        """Bytes of the scratch block one run needs, aligned to 64."""
+        return self.program.scratch
 
     @property
-    def packed_bytes(self) -> int:
-        return self.program.packed
+    def prepared(self) -> int:
+        """Bytes of packed parameters; 0: there is no cuvil_kernel_pack."""
+        return self.program.prepared
+
+    @property
+    def target(self) -> Target:
+        return self.program.target
+
+    @property
+    def triple(self) -> str:
+        return host.machine(self.target).triple
+
+    @property
+    def version(self) -> str:
+        return host.version()
 
     @cached_property
     def text(self) -> str:
@@ -89,12 +106,16 @@ class _Emitter:
         self.declares: dict[str, str] = {}
         self.checks: list[str] = []
         self.functions: list[str] = []
-        self.slots = {id: FIRST_VALUE + i for i, id in enumerate(program.homes)}
+        self.slots = {key: FIRST_VALUE + i for i, key in enumerate(program.homes)}
+        self.names: dict[str, int] = {}
         self.spans = {f"ir:%{op.id}": op.origins[0].span for op in program.function.ops if op.origins}
 
     def module(self) -> LlvmModule:
-        phases = [self._phase(nest, i, statement) for nest in self.program.nests for i, statement in enumerate(self._phases(nest))]
-        self._main(phases)
+        prepared = [self._phase(f"{nest.kernel}_prepare", p) for nest in self.program.nests for p in phases(nest.prepare)]
+        running = [self._phase(nest.kernel, p) for nest in self.program.nests for p in phases(nest.body)]
+        self._main(running)
+        if self.program.prepared:
+            self._pack(prepared)
         declares = "\n".join(sorted(self.declares.values()))
         text = "\n\n".join([
             f'source_filename = "{self.program.function.name}"', "@cuvil_nothing = internal constant [64 x i8] zeroinitializer, align 64",
@@ -102,21 +123,10 @@ class _Emitter:
             'attributes #0 = { nounwind uwtable(sync) "frame-pointer"="none" }\nattributes #1 = { nounwind willreturn memory(none) }', self.debug.text])
         return LlvmModule(text, self.program, tuple(self.checks), tuple(self.debug.statements))
 
-    def _phases(self, nest: Nest) -> list[tuple[Statement, ...]]:
-        """Runs of statements that one function holds: a parallel loop each, serial ones together."""
-        phases: list[list[Statement]] = []
-        open = False
-        for statement in nest.body:
-            parallel = is_parallel(statement)
-            if parallel or not open:
-                phases.append([])
-            phases[-1].append(statement)
-            open = not parallel
-        return [tuple(p) for p in phases]
-
-    def _phase(self, nest: Nest, index: int, statements: tuple[Statement, ...]) -> tuple[str, int | None, str]:
-        """Writes a function; gives its name, how many rounds it has to share among threads (None: serial), a location for its call."""
-        name = nest.kernel + (f"_{index}" if index else "")
+    def _phase(self, name: str, statements: tuple[Statement, ...]) -> tuple[str, int | None]:
+        """Writes a function; gives its name and how many rounds it has to share among threads (None: serial)."""
+        count = self.names[name] = self.names.get(name, -1) + 1
+        name += f".{count}" if count else ""
         w = Writer(self.program.target.fma, self.declares)
         span = self._span(statements[0])
         subprogram = self.debug.subprogram(name, span)
@@ -125,7 +135,7 @@ class _Emitter:
             w.location = f", !dbg {self.debug.location(subprogram, self._span(statement) or span, statement.id)}"
 
         locate(statements[0])
-        phase = Phase(w, self.slots, locate, self._check)
+        phase = Phase(w, self.program.target, self.slots, locate, self._check)
         if is_parallel(statements[0]):
             phase.phase(statements[0])
         else:
@@ -133,10 +143,7 @@ class _Emitter:
         locate(statements[0])
         w.put("ret void")
         self.functions.append(w.function(name, "ptr %context, i64 %begin, i64 %end, i64 %thread", "internal void", f" !dbg {subprogram}"))
-        rounds = None
-        if is_parallel(statements[0]):
-            rounds = statements[0].tasks if isinstance(statements[0], Gemm) else statements[0].extent.value
-        return name, rounds, w.location
+        return name, statements[0].extent.value if is_parallel(statements[0]) else None
 
     def _span(self, statement: Statement) -> Span | None:
         return next((self.spans[o] for o in statement.origins if o in self.spans), None)
@@ -146,47 +153,64 @@ class _Emitter:
             self.checks.append(what)
         return self.checks.index(what) + 1
 
-    def _main(self, phases: list[tuple[str, int | None, str]]) -> None:
+    def _main(self, running: list[tuple[str, int | None]]) -> None:
         program = self.program
-        w = Writer(program.target.fma, self.declares)
-        subprogram = self.debug.subprogram(self.entry, program.function.origin and program.function.origin.span)
-        w.location = f", !dbg {self.debug.location(subprogram, program.function.origin and program.function.origin.span, '')}"
-        context = w.alloca("ptr", FIRST_VALUE + max(len(program.homes), 1), 8)
+        w = self._entry(self.entry)
+        error = self._run(w, running, "%parameters")
+        for id, output in program.copies:
+            size = program.function.by_id[id].type.nbytes
+            if (id, "value") not in program.homes:
+                raise CuvilError(f"result %{id} of {program.function.name} is made by no kernel")
+            self.declares["@llvm.memcpy.p0.p0.i64"] = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
+            source = self._home(w, program.homes[id, "value"], "%parameters")
+            w.put(f"call void @llvm.memcpy.p0.p0.i64(ptr {self._table(w, '%outputs', output)}, ptr {source}, i64 {size}, i1 false)")
+        w.put(f"ret {w.make(f'load i32, ptr {error}', 'i32')}")
+        self.functions.append(w.function(
+            self.entry, "ptr %inputs, ptr %outputs, ptr %parameters, ptr %dims, ptr %scratch, i32 %threads", "hidden i32",
+            f" !dbg {self.subprogram}"))
+
+    def _pack(self, prepared: list[tuple[str, int | None]]) -> None:
+        """Parameters are read from their table, the packed block is written."""
+        w = self._entry(self.pack)
+        error = self._run(w, prepared, None)
+        w.put(f"ret {w.make(f'load i32, ptr {error}', 'i32')}")
+        self.functions.append(w.function(self.pack, "ptr %parameters, ptr %prepared, i32 %threads", "hidden i32", f" !dbg {self.subprogram}"))
+
+    def _entry(self, name: str) -> Writer:
+        origin = self.program.function.origin
+        w = Writer(self.program.target.fma, self.declares)
+        self.subprogram = self.debug.subprogram(name, origin and origin.span)
+        w.location = f", !dbg {self.debug.location(self.subprogram, origin and origin.span, '')}"
+        return w
+
+    def _run(self, w: Writer, functions: list[tuple[str, int | None]], packed_in: str | None) -> str:
+        """Fills the context and calls the phases in order; gives the place of the error word."""
+        context = w.alloca("ptr", FIRST_VALUE + max(len(self.program.homes), 1), 8)
         error = w.alloca("i32", 1, 4)
         w.put(f"store i32 0, ptr {error}")
         self._slot(w, context, ERROR, error)
-        self._slot(w, context, THREAD_SCRATCH, self._at(w, "%scratch", program.scratch))
-        for id, home in program.homes.items():
-            self._slot(w, context, self.slots[id], self._home(w, id))
-        for name, rounds, _ in phases:
+        for key, home in self.program.homes.items():
+            if packed_in or home.kind in ("parameter", "packed"):
+                self._slot(w, context, self.slots[key], self._home(w, home, packed_in))
+        for name, rounds in functions:
             if rounds is None:
                 w.put(f"call void @{name}(ptr {context}, i64 0, i64 1, i64 0)")
             else:
                 self.declares["@cuvil_parallel_for"] = "declare hidden void @cuvil_parallel_for(ptr, ptr, i64, i32)"
                 w.put(f"call void @cuvil_parallel_for(ptr @{name}, ptr {context}, i64 {rounds}, i32 %threads)")
-        for id, output in program.copies:
-            size = program.function.by_id[id].type.nbytes
-            if id not in program.homes:
-                raise CuvilError(f"result %{id} of {program.function.name} is made by no kernel")
-            self.declares["@llvm.memcpy.p0.p0.i64"] = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
-            w.put(f"call void @llvm.memcpy.p0.p0.i64(ptr {self._table(w, '%outputs', output)}, ptr {self._home(w, id)}, i64 {size}, i1 false)")
-        result = w.make(f"load i32, ptr {error}", "i32")
-        w.put(f"ret {result}")
-        self.functions.append(w.function(
-            self.entry, "ptr %inputs, ptr %outputs, ptr %parameters, ptr %dims, ptr %scratch, i32 %threads", "hidden i32", f" !dbg {subprogram}"))
+        return error
 
     def _slot(self, w: Writer, context: str, slot: int, pointer: str) -> None:
         place = w.name()
         w.put(f"{place} = getelementptr inbounds ptr, ptr {context}, i64 {slot}")
         w.put(f"store ptr {pointer}, ptr {place}")
 
-    def _home(self, w: Writer, id: int) -> str:
-        home = self.program.homes[id]
-        match home.kind:
-            case "scratch":
-                return self._at(w, "%scratch", home.position)
-            case "packed":
-                return self._at(w, self._table(w, "%parameters", len(self.program.function.parameters)), home.position)
+    def _home(self, w: Writer, home: Home, packed_in: str | None) -> str:
+        if home.kind == "scratch":
+            return self._at(w, "%scratch", home.position)
+        if home.kind == "packed":
+            base = self._table(w, packed_in, len(self.program.function.parameters)) if packed_in else "%prepared"
+            return self._at(w, base, home.position)
         return self._table(w, {"input": "%inputs", "output": "%outputs", "parameter": "%parameters"}[home.kind], home.position)
 
     def _table(self, w: Writer, table: str, index: int) -> str:
@@ -197,5 +221,17 @@ class _Emitter:
         return w.address(base, "i8", Value(str(offset), "i64"))
 
 
+def phases(body: tuple[Statement, ...]) -> list[tuple[Statement, ...]]:
+    """Runs of statements that one function holds: a parallel loop each, serial ones together."""
+    found: list[list[Statement]] = []
+    open = False
+    for statement in body:
+        if is_parallel(statement) or not open:
+            found.append([])
+        found[-1].append(statement)
+        open = not is_parallel(statement)
+    return [tuple(p) for p in found]
+
+
 def is_parallel(statement: Statement) -> bool:
-    return isinstance(statement, Loop) and statement.kind == "parallel" or isinstance(statement, Gemm) and statement.parallel
+    return isinstance(statement, Loop) and statement.kind == "parallel"

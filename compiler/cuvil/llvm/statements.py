@@ -1,7 +1,7 @@
 """Loop statements as LLVM instructions: one function for each phase of a nest.
 
 Every phase is `void phase(ptr context, i64 begin, i64 end, i64 thread)` over a part of its parallel loop; context is a table
-of pointers: the error word, the threads' scratch, then one for each value in memory. Inside a vector loop an expression is
+of pointers: the error word, then one for each value in memory. Inside a vector loop an expression is
 uniform (a scalar) or has a lane for each element; loads are plain, masked, broadcast or gathered by how their offset
 changes with the loop variable. The last, partial step of a vector loop runs the same instructions under a mask.
 """
@@ -14,12 +14,14 @@ from dataclasses import dataclass, field
 from ..ir.scalar import Apply, Const, Expr, Index
 from ..ir.types import DType
 from ..loops.index import Affine, affine
-from ..loops.nest import Accumulator, Buffer, Check, Fold, Gemm, Let, Load, Local, Loop, Statement, Store, Total
+from ..loops.nest import Accumulator, Buffer, Check, Fold, Let, Load, Local, Loop, Statement, Store, Tile, Total
+from ..targets import Target
 from . import arithmetic
 from .arithmetic import from_memory, to_memory
+from .tile import write_tile
 from .writer import MEMORY, REGISTER, Value, Writer, constant, suffix, vector
 
-ERROR, THREAD_SCRATCH, FIRST_VALUE = 0, 1, 2             # slots of the context
+ERROR, FIRST_VALUE = 0, 1                                # slots of the context
 
 
 @dataclass
@@ -36,13 +38,14 @@ class Lanes:
 class Phase:
     """Writes one phase.
 
-    slots      op id -> slot of its pointer in the context
+    slots      (op id, role of the buffer) -> slot of its pointer in the context
     locate     sets the writer's debug location for a statement
     check      message -> error code
     """
 
     w: Writer
-    slots: dict[int, int]
+    target: Target
+    slots: dict[tuple[int, str], int]
     locate: Callable[[Statement], None]
     check: Callable[[str], int]
     variables: dict[str, Value] = field(default_factory=dict)
@@ -50,6 +53,10 @@ class Phase:
     accumulators: dict[str, tuple[str, Accumulator, int]] = field(default_factory=dict)
     pointers: dict[tuple[int, str], str] = field(default_factory=dict)
     lanes: Lanes | None = None
+
+    def lanes_of(self, bytes: int) -> int:
+        """Elements of this size in one register."""
+        return self.target.lanes(bytes)
 
     # --- statements -------------------------------------------------------------------------------------------------
 
@@ -73,9 +80,8 @@ class Phase:
                     self._vector(statement)
                 case Loop():
                     self._serial(statement)
-                case Gemm():
-                    from .gemm import write_gemm
-                    write_gemm(self, statement)
+                case Tile():
+                    write_tile(self, statement)
 
     def phase(self, statement: Statement) -> None:
         """A statement at the top of a nest; a parallel loop runs from begin to end."""
@@ -283,14 +289,31 @@ class Phase:
         """The start of a buffer; looked up once, at the entry of the function."""
         key = buffer.value, buffer.role
         if key not in self.pointers:
-            if buffer.role == "row":
+            if buffer.role == "stack":
                 self.pointers[key] = self.w.alloca(MEMORY[buffer.dtype], buffer.numel)
+            elif buffer.role == "panel":
+                self.pointers[key] = self._thread_memory(buffer)
             else:
                 name, place = self.w.name(), self.w.name()
-                self.w.allocas += [f"  {place} = getelementptr inbounds ptr, ptr %context, i64 {self.slots[buffer.value]}",
+                self.w.allocas += [f"  {place} = getelementptr inbounds ptr, ptr %context, i64 {self.slots[key]}",
                                    f"  {name} = load ptr, ptr {place}, align 8"]
                 self.pointers[key] = name
         return self.pointers[key]
+
+    def _thread_memory(self, buffer: Buffer) -> str:
+        """The thread's own block, at the entry of the function; without memory the whole call fails."""
+        w = self.w
+        memory, missing = w.name(), w.name()
+        failed, fine = w.label("no_memory"), w.label("memory")
+        w.declares["@cuvil_thread_memory"] = "declare hidden ptr @cuvil_thread_memory(i64)"
+        w.allocas += [f"  {memory} = call ptr @cuvil_thread_memory(i64 {buffer.numel * buffer.dtype.size}){w.location}",
+                      f"  {missing} = icmp eq ptr {memory}, null",
+                      f"  br i1 {missing}, label %{failed}, label %{fine}", f"{failed}:"]
+        error, place = w.name(), w.name()
+        code = self.check(f"there is no memory for a panel of {buffer.name}")
+        w.allocas += [f"  {place} = getelementptr inbounds ptr, ptr %context, i64 {ERROR}", f"  {error} = load ptr, ptr {place}, align 8",
+                      f"  store atomic i32 {code}, ptr {error} monotonic, align 4", "  ret void", f"{fine}:"]
+        return memory
 
     def _split(self, offset: Expr) -> tuple[int | None, Affine]:
         """How the offset grows by lane, and its value at the first one; None: it is different for each lane."""

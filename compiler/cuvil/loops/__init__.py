@@ -11,13 +11,14 @@ from ..ir.kernel import Kernel, KernelGraph
 from ..ir.types import DType
 from ..ops.definition import CONTRACTION, CONVOLUTION, ELEMENTWISE, MOVEMENT, REDUCTION, WINDOW
 from ..targets import Target, named
-from . import elementwise, reduction
+from . import contraction, elementwise, reduction
 from .memory import Program, plan
 from .nest import Nest, numbered
 from .place import Place, buffer
 from .schedule import cost
 
-LOWERINGS = {ELEMENTWISE: elementwise.lower, MOVEMENT: elementwise.lower, REDUCTION: reduction.lower}
+LOWERINGS = {ELEMENTWISE: elementwise.lower, MOVEMENT: elementwise.lower, REDUCTION: reduction.lower,
+             CONTRACTION: contraction.lower}
 
 
 def lower(graph: KernelGraph, target: Target | None = None) -> tuple[Nest, ...]:
@@ -38,8 +39,9 @@ def _nest(graph: KernelGraph, kernel: Kernel, number: int, target: Target) -> Ne
     lowering = LOWERINGS.get(kernel.kind)
     if lowering is None:
         raise CuvilError(f"kernel {kernel.name}: {kernel.kind} is not lowered", kernel.origins[0].span if kernel.origins else None)
-    body = lowering(Place(function, kernel, buffers, target))
-    return numbered(kernel.name, number, tuple(body), tuple(f"ir:%{id}" for id in kernel.ops), cost(body))
+    place = Place(function, kernel, buffers, target)
+    body = lowering(place)
+    return numbered(Nest(kernel.name, number, tuple(body), tuple(f"ir:%{id}" for id in kernel.ops), tuple(place.prepare), cost(body)))
 
 
 def _static(graph: KernelGraph) -> None:

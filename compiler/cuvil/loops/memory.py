@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from ..ir.function import Function
 from ..ir.kernel import KernelGraph
 from ..targets import Target
-from .nest import Gemm, Nest
+from .nest import Buffer, Load, Nest, Store, Tile
+from .schedule import expressions
 
 ALIGNMENT = 64
 
@@ -31,53 +32,67 @@ class Program:
     """All that code is emitted from.
 
     homes     op id -> where its value lies
-    packed    op id of a constant matmul operand -> byte offset in the packed block
     copies    (op id, output index) for results that no kernel writes: an input returned as it is, a value returned twice
-    scratch   bytes all threads share; thread_scratch: bytes each thread needs besides
+    scratch   bytes of values between kernels
+    prepared  bytes of packed parameters
     """
 
     function: Function
     nests: tuple[Nest, ...]
     target: Target
-    homes: dict[int, Home]
+    homes: dict[tuple[int, str], Home]
     copies: tuple[tuple[int, int], ...]
     scratch: int
-    thread_scratch: int
-    packed: int
-
-    def scratch_bytes(self, threads: int) -> int:
-        """What the caller allocates for a run with so many threads, aligned to 64 bytes."""
-        return self.scratch + self.thread_scratch * max(threads, 1)
+    prepared: int
 
 
 def plan(graph: KernelGraph, nests: Sequence[Nest], target: Target) -> Program:
     function = graph.function
-    homes: dict[int, Home] = {op.id: Home("input", i) for i, op in enumerate(function.inputs)}
-    homes |= {op.id: Home("parameter", i) for i, op in enumerate(function.parameters)}
+    homes = {(op.id, "value"): Home("input", i) for i, op in enumerate(function.inputs)}
+    homes |= {(op.id, "value"): Home("parameter", i) for i, op in enumerate(function.parameters)}
     written = {id for kernel in graph.kernels for id in kernel.outputs}
     copies = []
     for i, id in enumerate(function.results):
-        if id in written and id not in homes:
-            homes[id] = Home("output", i)
+        if id in written and (id, "value") not in homes:
+            homes[id, "value"] = Home("output", i)
         else:
             copies.append((id, i))
     last = {id: step for step, kernel in enumerate(graph.kernels) for id in (*kernel.outputs, *kernel.inputs)}
-    for id, _ in copies:
-        last[id] = len(graph.kernels)
-    blocks = _Blocks()
+    last |= {id: len(graph.kernels) for id, _ in copies}
+    scratch, prepared = _Blocks(), _Blocks()
     ending: dict[int, list[tuple[int, int]]] = {}
-    for step, kernel in enumerate(graph.kernels):
-        for id in kernel.outputs:
-            if id not in homes:
-                size = aligned(function.by_id[id].type.nbytes)
-                position = blocks.take(size)
-                homes[id] = Home("scratch", position)
-                ending.setdefault(last[id], []).append((position, size))
+    for step, (kernel, nest) in enumerate(zip(graph.kernels, nests, strict=True)):
+        for buffer in buffers(nest):
+            key = buffer.value, buffer.role
+            size = aligned(buffer.numel * buffer.dtype.size)
+            if key in homes or buffer.role in ("stack", "panel"):
+                continue
+            if buffer.role == "packed":
+                homes[key] = Home("packed", prepared.take(size))
+                continue
+            homes[key] = Home("scratch", scratch.take(size))
+            ending.setdefault(last.get(buffer.value, step), []).append((homes[key].position, size))
         for position, size in ending.pop(step, ()):
-            blocks.give_back(position, size)
-    templates = [s for nest in nests for _, s in nest.statements if isinstance(s, Gemm)]
-    return Program(function, tuple(nests), target, homes, tuple(copies), blocks.size,
-                   max((aligned(t.thread_bytes) for t in templates), default=0), 0)
+            scratch.give_back(position, size)
+    return Program(function, tuple(nests), target, homes, tuple(copies), scratch.size, prepared.size)
+
+
+def buffers(nest: Nest) -> list[Buffer]:
+    """Every buffer the nest touches, in the order it does."""
+    found: dict[Buffer, None] = {}
+    for _, statement in nest.statements:
+        if isinstance(statement, Tile):
+            found |= dict.fromkeys(m.buffer for m in (statement.left, statement.right, statement.out))
+        if isinstance(statement, Store):
+            found[statement.buffer] = None
+        todo = list(expressions(statement))
+        while todo:
+            expression = todo.pop()
+            if isinstance(expression, Load):
+                found[expression.buffer] = None
+                todo += [expression.offset] if expression.guard is None else [expression.offset, expression.guard]
+            todo += getattr(expression, "arguments", ())
+    return list(found)
 
 
 def aligned(size: int) -> int:

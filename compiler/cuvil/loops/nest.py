@@ -27,9 +27,9 @@ class Buffer:
     value   id of the op whose result it holds
     name    as people read it: the user's name or %id
     role    "value": an input, a parameter, a result or a planned temporary
-            "row":   a short array on the stack of the thread that runs the loop
-            "packed": a constant matmul operand in panel order, filled once when parameters are loaded
-            "panel": panels of a matmul operand, made by the thread that uses them
+            "stack":  a short array on the stack of the thread that runs the loop
+            "packed": a constant matmul operand in panels, filled once when parameters are loaded
+            "panel":  a panel of a matmul operand, in memory of the thread that makes and uses it
     """
 
     value: int
@@ -135,60 +135,35 @@ class Loop:
 
 
 @dataclass(frozen=True)
-class Matrix:
-    """A matmul operand as a function of its indices: batch (one flat index), row and column are loop variables of `value`.
+class Strided:
+    """A matrix in memory: the buffer, the offset of its first element, and how far apart rows and columns are."""
 
-    lets     what computes the element; `value` is the element
-    direct   (buffer, offset at 0, row stride, column stride) when it lies in memory like that, else None: it is packed
-    packed   the panels it is packed into when parameters are loaded, else None
-    """
-
-    lets: tuple[Let, ...]
-    value: Expr
-    direct: tuple[Buffer, Expr, int, int] | None
-    packed: Buffer | None = None
+    buffer: Buffer
+    offset: Expr
+    row: int
+    column: int
 
 
 @dataclass(frozen=True)
-class Gemm:
-    """The contraction template: for every batch, c[m, n] = sum over k of left[m, k] * right[k, n], then the epilogue.
+class Tile:
+    """The matmul micro-kernel: out[i, j] = sum over k < depth of left[i, k] * right[k, j], for i < rows and j < columns.
 
-    rows, columns, depth   the sizes m, n, k; batch: how many of them
-    tile      (rows, vectors, depth): the register tile and the depth of a panel
-    splits    into how many pieces the rows are cut for threads; tasks are batch * column panels * splits
-    variables names of the loop variables for (batch, m, n, k) in operands and epilogue
-    epilogue  statements over (batch, m, n) in which Local(accumulated) is the sum; without one, `out` is stored plainly
-    out       where sums go while depth is not finished, in [batch, m, n] order
+    All sums stay in registers while k runs; each is one chain of (fused, where the target has it) multiply-adds in the order
+    of k. columns is a multiple of the target's lanes, and right and out have that many in memory (right.column == out.column == 1).
     """
 
-    batch: int
     rows: int
     columns: int
     depth: int
     dtype: DType
-    left: Matrix
-    right: Matrix
-    variables: tuple[str, str, str, str]
-    accumulated: str
-    epilogue: tuple[Statement, ...]
-    out: Buffer
-    tile: tuple[int, int, int]
-    splits: int = 1
-    parallel: bool = False
+    left: Strided
+    right: Strided
+    out: Strided
     origins: tuple[str, ...] = ()
     id: str = ""
 
-    @property
-    def panel(self) -> int:
-        """Columns of one panel, in elements; the target's lanes are folded in by the schedule."""
-        return self.tile[1]
 
-    @property
-    def panels(self) -> int:
-        return -(-self.columns // self.panel)
-
-
-Statement = Union[Let, Store, Check, Accumulator, Fold, Total, Loop, Gemm]
+Statement = Union[Let, Store, Check, Accumulator, Fold, Total, Loop, Tile]
 
 
 @dataclass(frozen=True)
@@ -196,6 +171,7 @@ class Nest:
     """One kernel's statements. Each one at the top is a phase: it is finished before the next starts.
 
     kernel   the name of its ir.kernel.Kernel; number: its place in the order of running
+    prepare  what runs once, when parameters are loaded: packing of constant operands
     work     estimated element operations
     """
 
@@ -203,12 +179,13 @@ class Nest:
     number: int
     body: tuple[Statement, ...]
     origins: tuple[str, ...] = ()
+    prepare: tuple[Statement, ...] = ()
     work: int = 0
 
     @property
     def statements(self) -> Iterator[tuple[int, Statement]]:
         """Every statement with its depth, in reading order."""
-        todo: list[tuple[int, Statement]] = [(0, s) for s in reversed(self.body)]
+        todo: list[tuple[int, Statement]] = [(0, s) for s in reversed((*self.prepare, *self.body))]
         while todo:
             depth, statement = todo.pop()
             yield depth, statement
@@ -216,42 +193,29 @@ class Nest:
 
     @property
     def text(self) -> str:
-        lines = [f"kernel {self.kernel}:"]
-        lines += [f"{'  ' * (depth + 1)}{line(statement)}" for depth, statement in self.statements]
-        return "\n".join(lines)
+        return "\n".join([f"kernel {self.kernel}:", *(f"{'  ' * (depth + 1)}{line(statement)}" for depth, statement in self.statements)])
 
 
 def children(statement: Statement) -> tuple[Statement, ...]:
-    match statement:
-        case Loop():
-            return statement.body
-        case Gemm():
-            return (*statement.left.lets, *statement.right.lets, *statement.epilogue)
-    return ()
+    return statement.body if isinstance(statement, Loop) else ()
 
 
-def numbered(kernel: str, number: int, body: tuple[Statement, ...], origins: tuple[str, ...], work: int = 0) -> Nest:
+def numbered(nest: Nest) -> Nest:
     """The finished nest: every statement gets its id in reading order."""
     count = 0
 
-    def number_all(statements: tuple) -> tuple:
+    def number_all(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
         nonlocal count
         done = []
         for statement in statements:
-            id = f"loop:k{number}.{count}"
+            id = f"loop:k{nest.number}.{count}"
             count += 1
-            match statement:
-                case Loop():
-                    statement = replace(statement, body=number_all(statement.body))
-                case Gemm():
-                    statement = replace(
-                        statement, left=replace(statement.left, lets=number_all(statement.left.lets)),
-                        right=replace(statement.right, lets=number_all(statement.right.lets)),
-                        epilogue=number_all(statement.epilogue))
+            if isinstance(statement, Loop):
+                statement = replace(statement, body=number_all(statement.body))
             done.append(replace(statement, id=id))
         return tuple(done)
 
-    return Nest(kernel, number, number_all(body), origins, work)
+    return replace(nest, prepare=number_all(nest.prepare), body=number_all(nest.body))
 
 
 def line(statement: Statement) -> str:
@@ -273,14 +237,9 @@ def line(statement: Statement) -> str:
         case Loop():
             by = f" by {statement.width}" if statement.width > 1 else ""
             return f"{statement.kind} {statement.var} in {show(statement.extent)}{by}:"
-        case Gemm():
-            rows, columns, depth = statement.tile
-            sizes = f"{statement.rows}x{statement.columns}x{statement.depth}"
-            batch = f"{statement.batch} times " if statement.batch != 1 else ""
-            kind = "parallel " if statement.parallel else ""
-            return (f"{kind}matmul {batch}{sizes} {statement.dtype}, tile {rows}x{columns}, depth {depth}: "
-                    f"{statement.accumulated} = sum over {statement.variables[3]} of "
-                    f"{show(statement.left.value)} * {show(statement.right.value)} -> {statement.out.name}")
+        case Tile():
+            return (f"{_strided(statement.out)} = {statement.rows}x{statement.columns} tile of {_strided(statement.left)} * "
+                    f"{_strided(statement.right)} over {statement.depth}")
     raise TypeError(statement)
 
 
@@ -309,6 +268,10 @@ def show(expression: Expr) -> str:
         case Apply(name, arguments):
             return f"{name}({', '.join(map(show, arguments))})"
     raise TypeError(expression)
+
+
+def _strided(matrix: Strided) -> str:
+    return f"{matrix.buffer.name}[{show(matrix.offset)} + i*{matrix.row} + j{'' if matrix.column == 1 else f'*{matrix.column}'}]"
 
 
 def _inner(expression: Expr) -> str:

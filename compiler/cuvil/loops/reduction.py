@@ -105,7 +105,7 @@ class _Row:
         for id, count in needed.items():
             op = function.by_id[id]
             if count > 1 and op.name in HEAVY and op.type.shape == tuple(a.size for a in self.axes) and size * op.type.dtype.size <= room:
-                self.kept_rows[id] = Buffer(id, f"row of %{id}", op.type.dtype, size, "row")
+                self.kept_rows[id] = Buffer(id, f"row of %{id}", op.type.dtype, size, "stack")
                 room -= size * op.type.dtype.size
 
     def fold(self, op: Op, element: Expr, at: Position, early: list[Op]) -> None:

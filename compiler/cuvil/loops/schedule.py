@@ -12,7 +12,7 @@ from ..ir.scalar import Apply, Const, Expr, Index, Read, apply, const
 from ..ir.types import DType
 from ..targets import Target
 from .index import affine, build
-from .nest import Accumulator, Check, Fold, Let, Load, Local, Loop, Statement, Store, Total, children
+from .nest import Check, Fold, Let, Load, Local, Loop, Statement, Store, Tile, children
 
 # Primitives that take tens of instructions: worth a thread sooner, and one register wide is enough work in flight.
 HEAVY = frozenset(("exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "tanh", "erf", "pow", "atan", "atan2",
@@ -44,6 +44,8 @@ def expressions(statement: Statement) -> tuple[Expr, ...]:
             return (statement.value,)
         case Loop():
             return (statement.extent,)
+        case Tile():
+            return statement.left.offset, statement.right.offset, statement.out.offset
     return ()
 
 
@@ -60,6 +62,9 @@ def mapped(statement: Statement, change: Callable[[Expr], Expr]) -> Statement:
             return replace(statement, value=change(statement.value))
         case Loop():
             return replace(statement, extent=change(statement.extent), body=tuple(mapped(s, change) for s in statement.body))
+        case Tile():
+            return replace(statement, **{side: replace(matrix, offset=change(matrix.offset)) for side, matrix in
+                                         (("left", statement.left), ("right", statement.right), ("out", statement.out))})
     return statement
 
 
@@ -155,6 +160,8 @@ def cost(body: tuple[Statement, ...] | list[Statement]) -> int:
         if isinstance(statement, Loop):
             size = statement.extent.value if isinstance(statement.extent, Const) else CHUNK
             total += size * cost(statement.body)
+        elif isinstance(statement, Tile):
+            total += statement.rows * statement.columns * statement.depth
         else:
             total += 1 + sum(HEAVY_COST if p in HEAVY else 0 for e in expressions(statement) for p in primitives(e))
     return total

@@ -98,6 +98,30 @@ CUVIL_HIDDEN int32_t cuvil_thread_count(int32_t threads) {
   return threads < MAX_THREADS ? threads : MAX_THREADS;
 }
 
+/* --- memory of a thread -------------------------------------------------------------------------------------------- */
+
+typedef struct { size_t size; void* block; } thread_memory;
+
+static pthread_key_t memory_key;
+static pthread_once_t memory_once = PTHREAD_ONCE_INIT;
+static __thread thread_memory memory;
+
+static void make_memory_key(void) { pthread_key_create(&memory_key, free); }
+
+/* At least `size` bytes for the calling thread, aligned to 64, kept and reused until the thread ends. NULL: there are none. */
+CUVIL_HIDDEN void* cuvil_thread_memory(int64_t size) {
+  if ((size_t)size <= memory.size) return memory.block;
+  pthread_once(&memory_once, make_memory_key);
+  free(memory.block);
+  memory.size = 0;
+  if (posix_memalign(&memory.block, 64, (size_t)size)) memory.block = NULL;
+  else memory.size = (size_t)size;
+  pthread_setspecific(memory_key, memory.block);
+  return memory.block;
+}
+
+/* --- jobs ---------------------------------------------------------------------------------------------------------- */
+
 /* body(arg, begin, end, thread) for parts that together are 0..n; thread < threads. Returns when all are done. */
 CUVIL_HIDDEN void cuvil_parallel_for(cuvil_body body, void* arg, int64_t n, int32_t threads) {
   if (threads > MAX_THREADS) threads = MAX_THREADS;

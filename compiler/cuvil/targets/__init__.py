@@ -19,8 +19,7 @@ class Target:
     vector_bytes   width of a vector register; registers: how many of them
     fma            whether a fused multiply-add is one instruction
     l1, l2         bytes of data cache of one core
-    tile_rows, tile_vectors   the matmul register tile: rows times vectors of accumulators
-    tile_depth     how many steps of the summed axis a packed panel holds at a time (its panel stays in L1)
+    tiles          matmul register tiles (rows, vectors), the favourite first: sums, a row of vectors and one element in registers
     parallel_from  estimated element operations from which a kernel is worth waking threads for
     """
 
@@ -35,9 +34,7 @@ class Target:
     fma: bool = False
     l1: int = 32 * 1024
     l2: int = 512 * 1024
-    tile_rows: int = 4
-    tile_vectors: int = 2
-    tile_depth: int = 256
+    tiles: tuple[tuple[int, int], ...] = ((4, 2), (8, 1))
     parallel_from: int = 1 << 17
 
     def lanes(self, element_bytes: int) -> int:

@@ -1,4 +1,4 @@
 """Any 64-bit machine: vectors of 16 bytes, no fused multiply-add assumed."""
 from . import Target
 
-TARGET = Target(name="generic", cpu="", vector_bytes=16, registers=16, fma=False, tile_rows=4, tile_vectors=2, tile_depth=256)
+TARGET = Target(name="generic", cpu="", vector_bytes=16, registers=16, fma=False, tiles=((4, 2), (8, 1)))

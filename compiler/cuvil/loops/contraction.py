@@ -1,0 +1,277 @@
+"""Matmul: register tiles over packed panels, with everything that follows elementwise applied to a tile before it is stored.
+
+    for each batch and each panel of columns (and, when these are few, each share of the rows):
+        pack the right operand's panel: [depth][columns of a tile], zeros beyond the edge   (unless it lies in memory so)
+        for each tile of rows: the micro-kernel, then the epilogue on the tile while it is in L1
+
+Operands are read through their index maps, so a transpose or a slice costs nothing extra. A right operand made of parameters
+is packed once, when they are loaded. The left operand is read in place, element by element of each row. Rows that do not fill
+the last tile are reached by moving it up, so that there is one micro-kernel; sums do not depend on which tile made them.
+
+Matrix-vector products whose rows lie in memory as they are summed go the way of reductions.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..diagnostics import CuvilError
+from ..ir.function import Function, Op
+from ..ir.scalar import Apply, Const, Expr, Index, apply, const
+from ..ir.types import DType
+from ..ops.definition import CONTRACTION, DEFINITIONS
+from . import elementwise
+from .index import affine, build, simplify
+from .nest import Buffer, Let, Load, Local, Loop, Statement, Store, Strided, Tile
+from .place import Place, offset
+from .pull import Position, Pull
+from .schedule import Axis, expressions, mapped, merge, outermost, rewritten, walk
+
+# Rows of one task below which packing a panel for it is not paid back; more tasks than this many are not made by cutting rows.
+SHARE_ROWS, SHARE_TASKS = 96, 16
+
+
+def lower(place: Place) -> list[Statement]:
+    function = place.function
+    op = next(function.by_id[id] for id in place.kernel.ops if DEFINITIONS[function.by_id[id].name].kind == CONTRACTION)
+    return Product.of(place, op).loops()
+
+
+@dataclass
+class Product:
+    """out[batch, m, n] = epilogue(sum over k of left[batch, m, k] * right[batch, k, n]).
+
+    axes       batch axes and the row axis, merged where the operands allow it; `row` is the variable of m
+    left       Lets and the element at (batch, row, k); right: the same at (batch, k, column)
+    finish     statements that store the outputs, over (batch, row, column), with the sum as Local("sum")
+    constant   whether the right operand is made of parameters only
+    """
+
+    place: Place
+    op: Op
+    axes: list[Axis]
+    row: Axis
+    column: Axis
+    depth: Axis
+    left: list[Statement]
+    left_value: Expr
+    right: list[Statement]
+    right_value: Expr
+    finish: list[Statement]
+    constant: bool
+
+    @classmethod
+    def of(cls, place: Place, op: Op) -> Product:
+        function = place.function
+        *batch, rows, columns = op.type.shape
+        a, b = (function.by_id[id] for id in op.operands)
+        axes = [*(Axis(f"b{i}", size) for i, size in enumerate(batch)), Axis("m", rows)]
+        column, depth = Axis("n", columns), Axis("k", a.type.shape[-1])
+        ranges = {x.var: x.size for x in (*axes, column, depth)}
+        at = tuple(Index(x.var) for x in axes[:-1])
+        left = Pull(function, _readable(place), ranges, prefix="a")
+        left_value = left.value(a.id, (*_batch(at, a), Index("m"), Index("k")))
+        right = Pull(function, _readable(place), ranges, prefix="b")
+        right_value = right.value(b.id, (*_batch(at, b), Index("k"), Index("n")))
+        finish = epilogue(place, op, (*at, Index("m"), Index("n")), ranges)
+        return cls(place, op, axes, axes[-1], column, depth, left.statements, left_value, right.statements, right_value, finish,
+                   made_of_parameters(function, b.id))
+
+    # --- shapes -----------------------------------------------------------------------------------------------------
+
+    def loops(self) -> list[Statement]:
+        if any(a.size == 0 for a in (*self.axes, self.column)):
+            return []
+        before = self._left_in_memory()
+        self._merge()
+        return [*before, *self._tiles()]
+
+    def _left_in_memory(self) -> list[Statement]:
+        """The left operand is read in place; one that is not a plain view of memory is written out first."""
+        if strided(self.left, self.left_value, self.row.var, self.depth.var) is not None:
+            return []
+        function = self.place.function
+        source = function.by_id[self.op.operands[0]]
+        copy = Buffer(source.id, f"{source.label or f'%{source.id}'} in order", source.type.dtype, source.type.numel)
+        self.place.buffers[source.id] = copy
+        loops = elementwise.one(self.place, source)
+        at = tuple(Index(x.var) for x in self.axes[:-1])
+        pull = Pull(function, {source.id: copy}, {x.var: x.size for x in (*self.axes, self.depth)}, prefix="a")
+        self.left_value = pull.value(source.id, (*_batch(at, source), Index(self.row.var), Index(self.depth.var)))
+        self.left = pull.statements
+        return loops
+
+    def _merge(self) -> None:
+        """Batch axes that only the left operand has become rows."""
+        body = [*self.left, *self.right, *self.finish]
+        axes, body = merge(self.axes, body)
+        self.left = body[:len(self.left)]
+        self.right = body[len(self.left):len(self.left) + len(self.right)]
+        self.finish = body[len(self.left) + len(self.right):]
+        if axes and not any(elementwise.depends(e, axes[-1].var, set()) for s in self.right for e in expressions(s)):
+            self.axes, self.row = axes[:-1], axes[-1]
+        else:
+            self.axes, self.row = axes, Axis("m", 1)
+
+    # --- tiles ------------------------------------------------------------------------------------------------------
+
+    def _tiles(self) -> list[Statement]:
+        place, target, dtype = self.place, self.place.target, self.op.type.dtype
+        origins = (f"ir:%{self.op.id}",)
+        lanes = target.lanes(dtype.size)
+        most_rows, vectors = min(target.tiles, key=lambda t: (_up(self.column.size, t[1] * lanes), target.tiles.index(t)))
+        width = vectors * lanes
+        tiles = -(-self.row.size // most_rows)
+        rows = -(-self.row.size // tiles)
+        panels = -(-self.column.size // width)
+        shares = self._shares(tiles, rows, panels)
+        left = strided(self.left, self.left_value, self.row.var, self.depth.var)
+        ranges = {a.var: a.size for a in self.axes}
+        panel, share, tile = Axis("panel", panels), Axis("share", shares), Axis("tile", -(-tiles // shares))
+        first_column = apply("mul", Index(panel.var), const(width)) if panels > 1 else const(0)
+        setup, right = self._right(width, panels, first_column)
+        number: Expr = Index(tile.var) if tile.size > 1 else const(0)
+        if shares > 1:
+            number = apply("add", apply("mul", Index(share.var), const(tile.size)), number)
+        first_row: Expr = apply("mul", number, const(rows))
+        if tiles * rows > self.row.size or shares * tile.size > tiles:
+            first_row = Apply("minimum", (first_row, const(self.row.size - rows)), DType.I64)
+        first = Local("row0", DType.I64)
+        sums = Buffer(self.op.id, "sums", dtype, rows * width, "stack")
+        at = {self.row.var: first}
+        start = Strided(left.buffer, _at(left.offset, at | {self.depth.var: const(0)}), left.row, left.column)
+        body: list[Statement] = [Let("row0", first_row, origins),
+                                 Tile(rows, width, self.depth.size, dtype, start, right, Strided(sums, const(0), width, 1), origins),
+                                 *self._finish(rows, width, first_column, sums, origins)]
+        loop = body if tile.size == 1 else [Loop(tile.var, const(tile.size), "serial", tuple(body), origins=origins)]
+        return outermost([a for a in (*self.axes, panel, share) if a.size != 1], [*setup, *loop], target, origins)
+
+    def _shares(self, tiles: int, rows: int, panels: int) -> int:
+        tasks = panels
+        for axis in self.axes:
+            tasks *= axis.size
+        most = max(1, min(SHARE_TASKS // tasks, self.row.size // SHARE_ROWS))
+        return min(most, tiles)
+
+    def _right(self, width: int, panels: int, first_column: Expr) -> tuple[list[Statement], Strided]:
+        """Where the micro-kernel finds a panel of the right operand, and what makes it."""
+        dtype, depth, origins = self.op.type.dtype, self.depth.size, (f"ir:%{self.op.id}",)
+        there = strided(self.right, self.right_value, self.depth.var, self.column.var)
+        name = self.place.function.by_id[self.op.operands[1]].label or f"%{self.op.operands[1]}"
+        few = self.row.size <= 8 and not self.constant
+        if there is not None and there.column == 1 and self.column.size % width == 0 and (panels <= 2 or few):
+            at = {self.column.var: first_column, self.depth.var: const(0)}
+            return [], replace(there, offset=_at(there.offset, at))
+        if self.constant:
+            batches = 1
+            for axis in self.axes:
+                batches *= axis.size
+            packed = Buffer(self.op.operands[1], f"{name} in panels", dtype, batches * panels * depth * width, "packed")
+            place: Expr = const(0)
+            for axis in self.axes:
+                place = apply("add", apply("mul", place, const(axis.size)), Index(axis.var))
+            place = apply("add", apply("mul", place, const(panels)), Index("panel") if panels > 1 else const(0))
+            base = build(affine(apply("mul", place, const(depth * width)), {}))
+            body = self._pack(packed, base, width, first_column, origins)
+            axes = [a for a in (*self.axes, Axis("panel", panels)) if a.size != 1]
+            self.place.prepare.extend(outermost(axes, body, self.place.target, origins))
+            return [], Strided(packed, base, width, 1)
+        panel = Buffer(self.op.operands[1], f"panel of {name}", dtype, depth * width, "panel")
+        return self._pack(panel, const(0), width, first_column, origins), Strided(panel, const(0), width, 1)
+
+    def _pack(self, panel: Buffer, base: Expr, width: int, first_column: Expr, origins: tuple[str, ...]) -> list[Statement]:
+        column = apply("add", first_column, Index("j"))
+        inside = Apply("lt", (build(affine(column, {})), const(self.column.size)), DType.BOOL) if self.column.size % width else None
+        body = [mapped(s, lambda e: _guarded(_at(e, {self.column.var: column}), inside)) for s in self.right]
+        value = _at(self.right_value, {self.column.var: column})
+        if inside is not None:
+            value = Apply("select", (inside, value, Const(0, panel.dtype)), panel.dtype)
+        to = build(affine(apply("add", base, apply("add", apply("mul", Index(self.depth.var), const(width)), Index("j"))), {}))
+        body.append(Store(panel, to, value, origins))
+        inner = Loop("j", const(width), "vector", tuple(body), width, origins)
+        return [Loop(self.depth.var, const(self.depth.size), "serial", (inner,), origins=origins)]
+
+    def _finish(self, rows: int, width: int, first_column: Expr, sums: Buffer, origins: tuple[str, ...]) -> list[Statement]:
+        """The epilogue over one tile: its rows one after the other, all columns at once."""
+        column = apply("add", first_column, Index("j"))
+        total = Load(sums, build(affine(apply("add", apply("mul", Index("i"), const(width)), Index("j")), {})), sums.dtype)
+        row = apply("add", Local("row0", DType.I64), Index("i"))
+        at = {self.row.var: row, self.column.var: column}
+        body = [mapped(s, lambda e: _at(e, at)) for s in self.finish]
+        extent: Expr = const(width)
+        if self.column.size % width:
+            extent = build(affine(apply("sub", const(self.column.size), first_column), {}))
+            if self.column.size > width:
+                extent = Apply("minimum", (const(width), extent), DType.I64)
+        inner = Loop("j", extent, "vector", (Let("sum", total, origins), *body), width, origins)
+        return [Loop("i", const(rows), "serial", (inner,), origins=origins)]
+
+
+# --- parts other templates use --------------------------------------------------------------------------------------
+
+def epilogue(place: Place, op: Op, at: Position, ranges: dict[str, int]) -> list[Statement]:
+    """Statements that compute and store the kernel's outputs at an index of op's result, with the result as Local("sum")."""
+    function = place.function
+    wanted = tuple(simplify(i, ranges) if size != 1 else const(0) for i, size in zip(at, op.type.shape))
+
+    def finished(index: Position) -> Expr:
+        if index != wanted:
+            raise CuvilError(f"{op.name} %{op.id} is read at another place inside its own kernel", op.origins[0].span if op.origins else None)
+        return Local("sum", op.type.dtype)
+
+    written = set(place.kernel.outputs)
+    pull = Pull(function, {id: b for id, b in place.buffers.items() if id not in written}, ranges, {op.id: finished})
+    stores = []
+    for id in place.kernel.outputs:
+        value = pull.value(id, at)
+        stores.append(Store(place.buffers[id], simplify(offset(function.by_id[id], at), ranges), value, (f"ir:%{id}",)))
+    return [*pull.statements, *stores]
+
+
+def strided(lets: list[Statement], value: Expr, row: str, column: str) -> Strided | None:
+    """The matrix as it lies in memory, when its element is a plain load whose offset grows evenly along both indices."""
+    if len(lets) != 1 or not isinstance(lets[0], Let) or not isinstance(lets[0].value, Load) or value != Local(lets[0].name, value.dtype):
+        return None
+    load = lets[0].value
+    form = affine(load.offset, {})
+    if load.guard is not None or load.dtype in (DType.F16, DType.BF16, DType.BOOL):
+        return None
+    if any(elementwise.depends(atom, v, set()) for atom in form.terms if not isinstance(atom, Index) for v in (row, column)):
+        return None
+    return Strided(load.buffer, load.offset, form.coefficient(row), form.coefficient(column))
+
+
+def made_of_parameters(function: Function, id: int) -> bool:
+    todo, seen = [id], set()
+    while todo:
+        op = function.by_id[todo.pop()]
+        if op.name == "input":
+            return False
+        if op.id not in seen:
+            seen.add(op.id)
+            todo += op.operands
+    return True
+
+
+def _readable(place: Place) -> dict[int, Buffer]:
+    return {id: b for id, b in place.buffers.items() if id in place.kernel.inputs}
+
+
+def _batch(at: Position, operand: Op) -> Position:
+    """The batch index of an operand: its axes are the last ones, axes of size 1 stay at 0."""
+    shape = operand.type.shape[:-2]
+    return tuple(const(0) if size == 1 else i for i, size in zip(at[len(at) - len(shape):], shape))
+
+
+def _at(expression: Expr, values: dict[str, Expr]) -> Expr:
+    return rewritten(expression, lambda e: values.get(e.name) if isinstance(e, Index) else None)
+
+
+def _guarded(expression: Expr, inside: Expr | None) -> Expr:
+    if inside is None or not isinstance(expression, Load):
+        return expression
+    guard = inside if expression.guard is None else Apply("and", (inside, expression.guard), DType.BOOL)
+    return replace(expression, guard=guard)
+
+
+def _up(size: int, step: int) -> int:
+    return -(-size // step) * step
