@@ -48,7 +48,7 @@ export class ColumnView {
       tabindex: 0,
       "aria-label": column.title,
     });
-    this.nextUnmapped = button("Go to the next line without an origin", "", () => this.goToUnmapped(), {
+    this.nextUnmapped = button("Go to the next line without an origin", "unmapped", () => this.goToUnmapped(), {
       class: "link",
     });
     this.element = h(

@@ -30,14 +30,15 @@ function fill<E extends Element>(element: E, attributes: Attributes, children: r
   return element;
 }
 
-/** A button with a label for people who do not see its picture. */
+/** A button. `meaning` is its tooltip, and its name where the text is only a sign like "+". */
 export function button(
-  label: string,
+  meaning: string,
   text: string,
   onPress: () => void,
   attributes: Attributes = {},
 ): HTMLButtonElement {
-  const element = h("button", { type: "button", "aria-label": label, title: label, ...attributes }, text);
+  const name = /\p{L}/u.test(text) ? {} : { "aria-label": meaning };
+  const element = h("button", { type: "button", title: meaning, ...name, ...attributes }, text);
   element.addEventListener("click", onPress);
   return element;
 }

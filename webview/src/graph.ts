@@ -7,6 +7,7 @@ const PADDING = 11; // around the members of a group, and around everything when
 const TITLE = 18; // height of a group's title, above its members
 const LABELS_FROM = 0.45; // below this zoom, text would be too small to read and is not drawn
 const EDGE_LABELS_FROM = 0.75;
+const READABLE = 0.7; // the zoom a graph starts with that does not fit
 
 export interface Paint {
   readonly fill: string | undefined; // undefined: the theme's own
@@ -26,12 +27,15 @@ export interface GraphEvents {
   open(id: string): void;
 }
 
-interface Group {
-  readonly id: string;
+interface Box {
   readonly x: number;
   readonly y: number;
   readonly width: number;
   readonly height: number;
+}
+
+interface Group extends Box {
+  readonly id: string;
 }
 
 const PLAIN: Paint = { fill: undefined, ink: undefined, kind: "plain", value: "" };
@@ -40,11 +44,15 @@ let instances = 0;
 export class GraphView {
   readonly element: HTMLElement;
   private readonly svg: SVGSVGElement;
-  private readonly world = s("g", { class: "world", role: "presentation" });
+  private readonly layers = [0, 1, 2].map(() => s("g", { role: "presentation" })); // groups, edges, nodes
+  private readonly world = s("g", { class: "world", role: "presentation" }, ...this.layers);
+  private readonly drawn = new Map<unknown, SVGElement>();
+  private detail = 0; // how much text the drawn elements have
   private readonly prefix = `g${instances++}`;
   private graph: Graph = { nodes: [], edges: [], width: 0, height: 0 };
   private nodes = new Map<string, GraphNode>();
   private groups = new Map<string, Group>();
+  private edgeBoxes: Box[] = [];
   private view = { x: 0, y: 0, zoom: 1 };
   private fitted = false;
   private active: string | undefined;
@@ -114,6 +122,7 @@ export class GraphView {
     this.graph = graph;
     this.nodes = new Map(graph.nodes.map((node) => [node.id, node]));
     this.groups = groupsOf(graph);
+    this.edgeBoxes = graph.edges.map((edge) => boxOf(edge.points));
     if (!this.active || !this.nodes.has(this.active))
       this.active = graph.nodes.find((node) => !this.groups.has(node.id))?.id;
     if (fresh || !this.fitted) this.fit();
@@ -147,17 +156,19 @@ export class GraphView {
     this.draw();
   }
 
+  /** The whole graph; one too large to be read like that is shown from its first node on. */
   fit(): void {
     const { clientWidth: width, clientHeight: height } = this.element;
-    if (!width || !height || !this.graph.width) return;
-    const zoom = Math.min(1.25, (width - 2 * PADDING) / this.graph.width, (height - 2 * PADDING) / this.graph.height);
-    // A long graph is shown from its top at a readable size rather than whole and unreadable.
-    const readable = Math.max(zoom, Math.min(0.6, (width - 2 * PADDING) / this.graph.width));
-    const whole = zoom >= LABELS_FROM ? zoom : readable;
+    const first = this.graph.nodes.find((node) => !this.groups.has(node.id));
+    if (!width || !height || !first) return;
+    const whole = Math.min(1.25, (width - 2 * PADDING) / this.graph.width, (height - 2 * PADDING) / this.graph.height);
+    const zoom = whole >= LABELS_FROM ? whole : READABLE;
+    const centre =
+      whole >= LABELS_FROM || this.graph.width * zoom <= width ? this.graph.width / 2 : first.x + first.width / 2;
     this.view = {
-      zoom: whole,
-      x: (width - this.graph.width * whole) / 2,
-      y: Math.max(PADDING, (height - this.graph.height * whole) / 2),
+      zoom,
+      x: width / 2 - centre * zoom,
+      y: Math.max(PADDING, (height - this.graph.height * zoom) / 2),
     };
     this.fitted = true;
     this.draw();
@@ -173,40 +184,61 @@ export class GraphView {
   private soon(): void {
     this.awaited ||= requestAnimationFrame(() => {
       this.awaited = 0;
-      this.draw();
+      this.move();
     });
   }
 
+  /** Draws everything in view anew, after something about it has changed. */
   private draw(): void {
+    for (const layer of this.layers) layer.replaceChildren();
+    this.drawn.clear();
+    this.move();
+    if (this.active) this.svg.setAttribute("aria-activedescendant", this.domId(this.active));
+  }
+
+  /** After the view has moved: what stays in view stays as it is, the rest comes or goes. */
+  private move(): void {
     const { x, y, zoom } = this.view;
+    const detail = Number(zoom >= LABELS_FROM) + Number(zoom >= EDGE_LABELS_FROM);
+    if (detail !== this.detail) {
+      this.detail = detail;
+      this.draw();
+      return;
+    }
     const seen = {
       left: -x / zoom,
       top: -y / zoom,
       right: (this.element.clientWidth - x) / zoom,
       bottom: (this.element.clientHeight - y) / zoom,
     };
-    const within = (box: { x: number; y: number; width: number; height: number }) =>
-      box.x <= seen.right && box.y <= seen.bottom && box.x + box.width >= seen.left && box.y + box.height >= seen.top;
+    const show = <T>(layer: number, item: T, box: Box, draw: (item: T) => SVGElement) => {
+      const inView =
+        box.x <= seen.right && box.y <= seen.bottom && box.x + box.width >= seen.left && box.y + box.height >= seen.top;
+      const there = this.drawn.get(item);
+      if (inView && !there) {
+        const element = draw(item);
+        this.drawn.set(item, element);
+        this.layers[layer]!.append(element);
+      } else if (!inView && there) {
+        there.remove();
+        this.drawn.delete(item);
+      }
+    };
     this.world.setAttribute("transform", `translate(${x} ${y}) scale(${zoom})`);
-    const drawn: SVGElement[] = [];
-    for (const group of this.groups.values()) if (within(group)) drawn.push(this.drawGroup(group, zoom));
-    this.graph.edges.forEach((edge, index) => {
-      if (within(boxOf(edge.points))) drawn.push(this.drawEdge(edge, index, zoom));
-    });
-    for (const node of this.graph.nodes) {
-      if (within(node) && !this.groups.has(node.id)) drawn.push(this.drawNode(node, zoom));
+    for (const group of this.groups.values()) show(0, group, group, () => this.drawGroup(group));
+    for (const [index, edge] of this.graph.edges.entries()) {
+      show(1, edge, this.edgeBoxes[index]!, () => this.drawEdge(edge, index));
     }
-    this.world.replaceChildren(...drawn);
-    if (this.active) this.svg.setAttribute("aria-activedescendant", this.domId(this.active));
+    for (const node of this.graph.nodes) if (!this.groups.has(node.id)) show(2, node, node, () => this.drawNode(node));
   }
 
-  private drawGroup(group: Group, zoom: number): SVGElement {
+  private drawGroup(group: Group): SVGElement {
     const paint = this.paint(group.id);
     return s(
       "g",
       { class: `group ${this.marksOf(group.id)}`, "data-id": group.id, "aria-hidden": "true" },
       s("rect", { x: group.x, y: group.y, width: group.width, height: group.height, rx: 8 }),
-      zoom >= LABELS_FROM &&
+      this.detail > 0 &&
         s(
           "text",
           { x: group.x + 8, y: group.y + 13 },
@@ -215,7 +247,7 @@ export class GraphView {
     );
   }
 
-  private drawEdge(edge: GraphEdge, index: number, zoom: number): SVGElement {
+  private drawEdge(edge: GraphEdge, index: number): SVGElement {
     const d = pathOf(edge.points);
     const live = this.linked.has(edge.source) && this.linked.has(edge.target);
     const middle = middleOf(edge.points);
@@ -228,11 +260,11 @@ export class GraphView {
       },
       s("path", { class: "line", d, "marker-end": `url(#${this.prefix}-arrow)` }),
       s("path", { class: "reach", d }),
-      zoom >= EDGE_LABELS_FROM && edge.label !== "" && s("text", { x: middle.x + 5, y: middle.y + 3 }, edge.label),
+      this.detail > 1 && edge.label !== "" && s("text", { x: middle.x + 5, y: middle.y + 3 }, edge.label),
     );
   }
 
-  private drawNode(node: GraphNode, zoom: number): SVGElement {
+  private drawNode(node: GraphNode): SVGElement {
     const paint = this.paint(node.id);
     const fill = paint.kind === "unknown" ? `url(#${this.prefix}-unknown)` : paint.fill;
     const middle = node.y + node.height / 2;
@@ -243,18 +275,19 @@ export class GraphView {
         id: this.domId(node.id),
         class: `node ${paint.kind} ${paint.ink ? `ink-${paint.ink}` : ""} ${this.marksOf(node.id)} ${node.id === this.active ? "active" : ""}`,
         role: "option",
-        "aria-label": [node.title, detail].filter(Boolean).join(", "),
+        "aria-label": [node.title, detail].filter(Boolean).join(" "),
         "aria-selected": String(this.linked.has(node.id)),
         "data-id": node.id,
       },
       s("rect", { x: node.x, y: node.y, width: node.width, height: node.height, rx: 5, ...(fill ? { fill } : {}) }),
-      zoom >= LABELS_FROM &&
+      this.detail > 0 &&
         s(
           "text",
           { class: "title", x: node.x + node.width / 2, y: detail ? middle - 3 : middle + 4 },
           shorten(node.title, node.width - 12, 7.2),
         ),
-      zoom >= LABELS_FROM &&
+      " ", // so that the two texts are two words to a screen reader
+      this.detail > 0 &&
         detail !== "" &&
         s("text", { class: "detail", x: node.x + node.width / 2, y: middle + 11 }, shorten(detail, node.width - 10, 6)),
     );
@@ -417,7 +450,7 @@ export function nearest(
   return best;
 }
 
-function boxOf(points: readonly number[]): { x: number; y: number; width: number; height: number } {
+function boxOf(points: readonly number[]): Box {
   let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
   for (let i = 0; i + 1 < points.length; i += 2) {
     left = Math.min(left, points[i]!);

@@ -1,22 +1,7 @@
-// Inside VS Code: the extension answers by messages. The two sides share `Message` types; the extension's half is
-// vscode-extension/src/panelHost.ts. A hidden webview is destroyed, so nothing is kept here but what `save` was given.
+// Inside VS Code: the extension answers by messages (messages.ts); its half is vscode-extension/src/panelHost.ts. A hidden webview is destroyed, so nothing is kept here but what `save` was given.
 import type { Host, Payload, Settings } from "../host.ts";
+import type { ToExtension, ToPanel } from "../messages.ts";
 import type { Place, Position, ViewRequest } from "../protocol.ts";
-
-/** What a panel says to the extension. */
-export type ToExtension =
-  | { readonly type: "ready" }
-  | { readonly type: "view"; readonly id: number; readonly request: ViewRequest }
-  | { readonly type: "reveal"; readonly place: Place };
-
-/** What the extension says to a panel. `request` is kept as state, so that a reloaded window can restore the panel. */
-export type ToPanel =
-  | { readonly type: "start"; readonly request: ViewRequest }
-  | { readonly type: "answer"; readonly id: number; readonly payload?: Payload; readonly problem?: string }
-  | { readonly type: "cursor"; readonly path: string; readonly position: Position }
-  | { readonly type: "changed"; readonly path: string }
-  | { readonly type: "show"; readonly request: ViewRequest }
-  | { readonly type: "settings"; readonly settings: Settings };
 
 interface State {
   readonly request: ViewRequest;

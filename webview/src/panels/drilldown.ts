@@ -226,7 +226,7 @@ class Drilldown implements Content<DrilldownPayload> {
     this.asGraph = asGraph;
     this.columns.get("ir")?.element.classList.toggle("as-graph", asGraph);
     this.graphSwitch.textContent = asGraph ? "Text" : "Graph";
-    this.graphSwitch.title = this.graphSwitch.ariaLabel = `Show the tensor IR as ${asGraph ? "text" : "a graph"}`;
+    this.graphSwitch.title = `Show the tensor IR as ${asGraph ? "text" : "a graph"}`;
     this.save();
   }
 
