@@ -12,6 +12,7 @@ from cuvil.ir.text import parse_function, print_function
 from cuvil.ir.types import DType
 from cuvil.ir.verify import verify
 from cuvil.ops import DEFINITIONS
+from cuvil.ops.composite import opened
 from cuvil.ops.examples import all_examples, arrays, capture, types
 
 TOLERANCE = {DType.F64: 1e-12, DType.F32: 4e-6, DType.F16: 2e-3, DType.BF16: 1.6e-2}      # relative; about 2 to 30 units in the last place
@@ -66,10 +67,21 @@ def test_every_definition_has_an_example_a_cost_and_a_summary(name):
     definition = DEFINITIONS[name]
     assert definition.summary and definition.examples
     for example in definition.examples:
-        function = capture(example, "numpy" if "np." in example.code else "torch")
-        for op in function.ops:
+        for function, op in opened_ops(capture(example, "numpy" if "np." in example.code else "torch")):
             if op.name == name:
-                flops = definition.flops(op.type, [function.by_id[o].type for o in op.operands], dict(op.attrs))
+                flops = definition.flops(op.type, operand_types(function, op), dict(op.attrs))
                 assert isinstance(flops, int) and flops >= 0
                 return
     pytest.fail(f"no example of {name} contains it")
+
+
+def operand_types(function, op):
+    return [function.by_id[o].type for o in op.operands]
+
+
+def opened_ops(function):
+    """All ops, with those that composites are made of."""
+    for op in function.ops:
+        yield function, op
+        if DEFINITIONS[op.name].kind == "composite":
+            yield from opened_ops(opened(op.name, tuple(operand_types(function, op)), op.attrs))

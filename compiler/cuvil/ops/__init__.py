@@ -1,5 +1,5 @@
 """The vocabulary: importing this package loads every family and so fills DEFINITIONS and SPELLINGS."""
-from . import create, elementwise, linear, movement, nn, reductions, shape
+from . import attention, conv, create, elementwise, layers, linear, movement, nn, normalization, reductions, shape
 from .builder import Builder
 from .definition import DEFINITIONS, SPELLINGS, TypeRuleError
 

@@ -5,6 +5,7 @@ from ..ir.dims import Dim, Poly, floordiv, maximum
 from ..ir.function import Op
 from ..ir.types import DType
 from .builder import Builder, number
+from .composite import composite
 from .definition import TypeRuleError, example, not_known, spelled, unsupported
 from .elementwise import as_dtype
 from .promotion import common_dtype, default_float
@@ -32,15 +33,15 @@ def filled(b: Builder, shape, value, dtype: DType) -> Op:
 
 
 for _name, _value in (("zeros", 0), ("ones", 1)):
-    spelled(f"torch.{_name}")(lambda b, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, value=_value:
-                              filled(b, sizes(size), value, dtype or DType.F32))
-    spelled(f"numpy.{_name}")(lambda b, shape, dtype=None, order="C", value=_value:
-                              filled(b, sizes((shape,) if isinstance(shape, (tuple, list)) else (shape,)), value, as_dtype(dtype) if dtype else DType.F64))
-    spelled(f"torch.{_name}_like")(lambda b, input, dtype=None, device=None, requires_grad=False, memory_format=None, layout=None, value=_value:
-                                   filled(b, shape_of(input), value, dtype or dtype_of(input)))
-    spelled(f"numpy.{_name}_like")(lambda b, a, dtype=None, order="K", value=_value: filled(b, shape_of(a), value, as_dtype(dtype) if dtype else dtype_of(a)))
-    spelled(f"torch.Tensor.new_{_name}")(lambda b, self, *size, dtype=None, device=None, requires_grad=False, value=_value:
-                                         filled(b, sizes(size), value, dtype or dtype_of(self)))
+    spelled(f"torch.{_name}")(lambda b, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, _value=_value:
+                              filled(b, sizes(size), _value, dtype or DType.F32))
+    spelled(f"numpy.{_name}")(lambda b, shape, dtype=None, order="C", *, _value=_value:
+                              filled(b, sizes((shape,) if isinstance(shape, (tuple, list)) else (shape,)), _value, as_dtype(dtype) if dtype else DType.F64))
+    spelled(f"torch.{_name}_like")(lambda b, input, dtype=None, device=None, requires_grad=False, memory_format=None, layout=None, *, _value=_value:
+                                   filled(b, shape_of(input), _value, dtype or dtype_of(input)))
+    spelled(f"numpy.{_name}_like")(lambda b, a, dtype=None, order="K", *, _value=_value: filled(b, shape_of(a), _value, as_dtype(dtype) if dtype else dtype_of(a)))
+    spelled(f"torch.Tensor.new_{_name}")(lambda b, self, *size, dtype=None, device=None, requires_grad=False, _value=_value:
+                                         filled(b, sizes(size), _value, dtype or dtype_of(self)))
 
 
 def _number_dtype(b: Builder, value) -> DType:
@@ -169,3 +170,34 @@ def tensor(b: Builder, data, dtype=None, device=None, requires_grad=False, copy=
         raise unsupported(f"a tensor literal of {len(leaves)} elements", "at most 4096, or a parameter")
     dtype = as_dtype(dtype) if dtype else (common_dtype(leaves, b.library) if leaves else default_float(b.library))
     return b.emit("constant", value=_nested(data, dtype), dtype=dtype)
+
+
+# --- triangles ------------------------------------------------------------------------------------------------------
+
+def _triangle(kept: str):
+    def decompose(b: Builder, operands, attrs):
+        """Column - row against the diagonal."""
+        x = operands[0]
+        rows, columns = x.type.shape[-2:]
+        row = b.emit("iota", shape=(rows, 1), axis=0, dtype=DType.I64)
+        column = b.emit("iota", shape=(1, columns), axis=1, dtype=DType.I64)
+        if attrs["diagonal"]:
+            row = b.emit("add", row, b.constant(attrs["diagonal"], DType.I64))
+        return b.emit("select", b.emit(kept, column, row), x, b.constant(0, x.type.dtype))
+    return decompose
+
+
+def _infer_triangle(name: str):
+    def infer(operands, attrs):
+        if operands[0].shape is not None and len(operands[0].shape) < 2:
+            raise TypeRuleError(f"{name} of {operands[0]}", "a tensor of at least 2 axes")
+        return operands[0]
+    return infer
+
+
+for _name, _kept, _side in (("tril", "le", "above"), ("triu", "ge", "below")):
+    composite(_name, _infer_triangle(_name), _triangle(_kept), f"matrices with zeros {_side} a diagonal",
+              [example(f"torch.{_name}(x)", x="f32[3, 4]"), example(f"x.{_name}(diagonal=-1)", x="i64[2, 4, 3]"), example(f"np.{_name}(x, 1)", x="f32[3, 3]"),
+               example(f"torch.{_name}(torch.ones(3, 3, dtype=torch.bool), diagonal=1)")])
+    spelled(f"torch.{_name}", f"torch.Tensor.{_name}")(lambda b, input, diagonal=0, *, _name=_name: b.emit(_name, input, diagonal=diagonal))
+    spelled(f"numpy.{_name}")(lambda b, m, k=0, *, _name=_name: b.emit(_name, m, diagonal=k))

@@ -135,7 +135,8 @@ def call(b: Any, name: str, args: Sequence[Any], keywords: dict[str, Any]) -> An
 
 
 def _shown(signature: inspect.Signature) -> str:
-    return str(signature.replace(parameters=list(signature.parameters.values())[1:], return_annotation=inspect.Signature.empty))
+    shown = [p for p in list(signature.parameters.values())[1:] if not p.name.startswith("_")]
+    return str(signature.replace(parameters=shown, return_annotation=inspect.Signature.empty))
 
 
 DEFINITIONS: dict[str, Definition] = {}

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from ..ir.dims import Poly
+from ..ir.function import Op
 from ..ir.scalar import BINARY, COMPARE, UNARY
 from ..ir.types import DType, TensorType
-from .builder import Builder
+from .builder import Builder, number
 from .definition import ELEMENTWISE, FLOPS, TypeRuleError, define, example, spelled, unsupported
 from .promotion import common_dtype, default_float
 from .rules import broadcast, common, dtype_of, numel, shapes
@@ -306,6 +307,9 @@ def square(b: Builder, x):
 
 def arithmetic(b: Builder, name: str, x, y):
     """A binary op after promotion; on bools addition is `or` and multiplication `and`, in both libraries."""
+    if b.library == "numpy":                                        # NEP 50: an OverflowError; torch wraps
+        for value, other in ((x, y), (y, x)):
+            fits(value, other.type.dtype if isinstance(other, Op) else None, f"{name} of {getattr(other, 'type', other)}")
     x, y = b.promote(x, y)
     if x.type.dtype == DType.BOOL == y.type.dtype:
         if name in ("sub", "neg"):
@@ -316,6 +320,12 @@ def arithmetic(b: Builder, name: str, x, y):
 
 def _scaled(b: Builder, y, alpha):
     return y if isinstance(alpha, (int, float)) and alpha == 1 else arithmetic(b, "mul", y, alpha) if not _is_number(y) else y * alpha
+
+
+def fits(value, dtype: DType | None, what: str) -> None:
+    """A Python integer beyond an integer type, which both libraries refuse where they do not wrap."""
+    if isinstance(value, int) and dtype is not None and dtype.is_int and number(value, dtype) != value:
+        raise TypeRuleError(f"{what} with {value}", f"a number that {dtype.numpy} holds", "argument")
 
 
 def _is_number(x) -> bool:
@@ -343,7 +353,7 @@ def torch_mul(b: Builder, input, other):
 
 
 for _name, _numpy in (("add", "add"), ("sub", "subtract"), ("mul", "multiply")):
-    spelled(f"operator.{_name}", f"operator.i{_name}", f"numpy.{_numpy}")(lambda b, x, y, name=_name: arithmetic(b, name, x, y))
+    spelled(f"operator.{_name}", f"operator.i{_name}", f"numpy.{_numpy}")(lambda b, x, y, *, _name=_name: arithmetic(b, _name, x, y))
 
 
 @spelled("operator.truediv", "operator.itruediv", "numpy.divide", "numpy.true_divide")
@@ -389,13 +399,17 @@ def mod(b: Builder, x, y):
 
 @spelled("torch.fmod", "torch.Tensor.fmod", "numpy.fmod")
 def fmod(b: Builder, x, y):
-    """C's remainder, with the dividend's sign: exact from the remainder of the absolute values."""
+    """C's remainder, with the dividend's sign: of floats exact from the remainder of the absolute values."""
     x, y = b.promote(x, y)
-    if x.type.dtype in (None, DType.BOOL):
-        raise unsupported("fmod of elements that are not numbers")
-    rest = b.emit("mod", absolute(b, x), absolute(b, y))
-    zero = b.constant(0, dtype_of(x))
-    return rest if dtype_of(x) == DType.U8 else b.emit("select", b.emit("lt", x, zero), b.emit("neg", rest), rest)
+    dtype = dtype_of(x)
+    if dtype == DType.BOOL:
+        raise unsupported("fmod of bool elements")
+    if not dtype.is_float:
+        return b.emit("sub", x, b.emit("mul", b.emit("truncdiv", x, y), y))
+    zero = b.constant(0, dtype)
+    rest = b.emit("mod", b.emit("abs", x), b.emit("abs", y))
+    signed = b.emit("select", b.emit("lt", x, zero), b.emit("neg", rest), rest)
+    return b.emit("select", b.emit("and", b.emit("eq", x, zero), b.emit("eq", rest, zero)), x, signed)      # fmod(-0.0, y) is -0.0
 
 
 @spelled("operator.pow", "operator.ipow", "numpy.power", "numpy.pow", "numpy.float_power")
@@ -432,7 +446,16 @@ def torch_pow(b: Builder, input, exponent):
 for _name, _torch in (("eq", "eq"), ("ne", "ne not_equal"), ("lt", "lt less"), ("le", "le less_equal"), ("gt", "gt greater"), ("ge", "ge greater_equal")):
     spelled(f"operator.{_name}", *(f"torch.{n}" for n in _torch.split()), *(f"torch.Tensor.{n}" for n in _torch.split()),
             f"numpy.{dict(eq='equal', ne='not_equal', lt='less', le='less_equal', gt='greater', ge='greater_equal')[_name]}")(
-        lambda b, input, other, name=_name: b.emit(name, *b.promote(input, other)))
+        lambda b, input, other, *, _name=_name: compare(b, _name, input, other))
+
+
+def compare(b: Builder, name: str, x, y):
+    """Python numbers beyond the tensor's integer type: NumPy compares them exactly, torch's answer is not portable."""
+    for value, other in ((x, y), (y, x)):
+        dtype = other.type.dtype if isinstance(other, Op) else None
+        if isinstance(value, int) and dtype is not None and dtype.is_int and number(value, dtype) != value:
+            raise unsupported(f"comparison of {other.type} with {value}", f"a number that {dtype.numpy} holds")
+    return b.emit(name, *b.promote(x, y))
 
 
 def _logical(b: Builder, name: str, *values):
@@ -441,8 +464,8 @@ def _logical(b: Builder, name: str, *values):
 
 for _name in ("and", "or", "xor", "not"):
     spelled(f"torch.logical_{_name}", f"torch.Tensor.logical_{_name}", f"numpy.logical_{_name}")(
-        (lambda b, input, name=_name: _logical(b, name, input)) if _name == "not" else
-        (lambda b, input, other, name=_name: _logical(b, name, input, other)))
+        (lambda b, input, *, _name=_name: _logical(b, _name, input)) if _name == "not" else
+        (lambda b, input, other, *, _name=_name: _logical(b, _name, input, other)))
 
 
 def _bits(b: Builder, name: str, *values):
@@ -451,12 +474,12 @@ def _bits(b: Builder, name: str, *values):
 
 for _name, _operators in (("and", ("and_", "iand")), ("or", ("or_", "ior")), ("xor", ("xor", "ixor"))):
     spelled(*(f"operator.{n}" for n in _operators), f"torch.bitwise_{_name}", f"torch.Tensor.bitwise_{_name}", f"numpy.bitwise_{_name}")(
-        lambda b, input, other, name=_name: _bits(b, name, input, other))
+        lambda b, input, other, *, _name=_name: _bits(b, _name, input, other))
 spelled("operator.invert", "torch.bitwise_not", "torch.Tensor.bitwise_not", "numpy.invert", "numpy.bitwise_not")(
     lambda b, x: _bits(b, "not", x))
 for _name, _long in (("shl", "left"), ("shr", "right")):
     spelled(f"operator.{'l' if _name == 'shl' else 'r'}shift", f"torch.bitwise_{_long}_shift", f"torch.Tensor.bitwise_{_long}_shift",
-            f"numpy.{_long}_shift")(lambda b, input, other, name=_name: _bits(b, name, input, other))
+            f"numpy.{_long}_shift")(lambda b, input, other, *, _name=_name: _bits(b, _name, input, other))
 
 
 @spelled("torch.maximum", "torch.Tensor.maximum", "numpy.maximum")
@@ -479,7 +502,7 @@ def _skipping_nan(b: Builder, name: str, x, y):
 
 for _name in ("fmax", "fmin"):
     spelled(f"torch.{_name}", f"torch.Tensor.{_name}", f"numpy.{_name}")(
-        lambda b, input, other, name={"fmax": "maximum", "fmin": "minimum"}[_name]: _skipping_nan(b, name, input, other))
+        lambda b, input, other, *, _name={"fmax": "maximum", "fmin": "minimum"}[_name]: _skipping_nan(b, _name, input, other))
 
 
 @spelled("torch.atan2", "torch.arctan2", "torch.Tensor.atan2", "numpy.arctan2", "numpy.atan2")
@@ -544,6 +567,7 @@ def numpy_where(b: Builder, condition, x, y):
 def masked_fill(b: Builder, input, mask, value):
     if mask.type.dtype not in (None, DType.BOOL):
         raise TypeRuleError(f"masked_fill with a mask of {mask.type}", "a bool mask", "dtype-mismatch")
+    fits(value, dtype_of(input), f"masked_fill of {input.type}")
     value = b.cast(value, dtype_of(input)) if not _is_number(value) else b.constant(value, dtype_of(input))
     return b.emit("select", mask, value, input)
 
@@ -552,6 +576,8 @@ def masked_fill(b: Builder, input, mask, value):
 def clamp(b: Builder, input, min=None, max=None):
     if min is None and max is None:
         raise TypeRuleError("clamp without bounds", "min, max or both", "argument")
+    for bound in (min, max):
+        fits(bound, input.type.dtype, f"clamp of {input.type}")
     values = b.promote(input, *(v for v in (min, max) if v is not None))
     x, bounds = values[0], list(values[1:])
     if min is not None:
@@ -637,7 +663,7 @@ def as_dtype(dtype) -> DType:
 
 for _method, _dtype in (("float", DType.F32), ("double", DType.F64), ("half", DType.F16), ("bfloat16", DType.BF16), ("int", DType.I32),
                         ("long", DType.I64), ("short", DType.I16), ("char", DType.I8), ("byte", DType.U8), ("bool", DType.BOOL)):
-    spelled(f"torch.Tensor.{_method}")(lambda b, self, memory_format=None, dtype=_dtype: b.cast(self, dtype))
+    spelled(f"torch.Tensor.{_method}")(lambda b, self, memory_format=None, *, _dtype=_dtype: b.cast(self, _dtype))
 for _dtype in DType:
     if _dtype != DType.BF16:
-        spelled(f"numpy.{_dtype.numpy if _dtype != DType.BOOL else 'bool_'}")(lambda b, x, dtype=_dtype: b.cast(b.tensor(x, dtype), dtype))
+        spelled(f"numpy.{_dtype.numpy if _dtype != DType.BOOL else 'bool_'}")(lambda b, x, *, _dtype=_dtype: b.cast(b.tensor(x, _dtype), _dtype))

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ..ir.dims import Dim, floordiv, product, proved_different
 from ..ir.function import Op
 from ..ir.types import DType, TensorType
@@ -109,7 +111,8 @@ def _through(decompose):
 
 
 def _relu(b, x, attrs):
-    return b.emit("maximum", x, _number(b, 0, x))
+    """0 where x < 0: so NaN and -0.0 stay, as in ATen."""
+    return b.emit("select", b.emit("lt", x, _number(b, 0, x)), _number(b, 0, x), x)
 
 
 def _sigmoid(b, x, attrs):
@@ -173,7 +176,7 @@ def _logsigmoid(b, x, attrs):
 
 
 composite("relu", lambda operands, attrs: operands[0], lambda b, operands, attrs: _relu(b, operands[0], attrs), "max(x, 0); NaN stays NaN",
-          [example("F.relu(x)", x="f32[2, 3]"), example("x.relu()", x="i32[4]"), example("torch.relu(x)", x=__import__("numpy").array([float("nan"), -0.0, 1.0], "f4"))])
+          [example("F.relu(x)", x="f32[2, 3]"), example("x.relu()", x="i32[4]"), example("torch.relu(x)", x=np.array([np.nan, -0.0, 1.0], np.float32))])
 for _name, _decompose, _summary, _examples in (
         ("sigmoid", _sigmoid, "1 / (1 + exp(-x))", ["torch.sigmoid(x)", "x.sigmoid()", "F.sigmoid(x * 100)"]),
         ("silu", _silu, "x sigmoid(x)", ["F.silu(x)"]), ("gelu", _gelu, "x times the normal distribution function of x", ["F.gelu(x)", "F.gelu(x, approximate='tanh')"]),
@@ -239,7 +242,7 @@ def softplus(b: Builder, input, beta=1.0, threshold=20.0):
 
 
 for _name in ("mish", "hardsigmoid", "hardswish"):
-    spelled(f"torch.nn.functional.{_name}")(lambda b, input, inplace=False, name=_name: b.emit(name, input))
+    spelled(f"torch.nn.functional.{_name}")(lambda b, input, inplace=False, *, _name=_name: b.emit(_name, input))
 
 
 @spelled("torch.nn.functional.logsigmoid")

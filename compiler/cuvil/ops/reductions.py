@@ -272,9 +272,9 @@ def _extreme(b: Builder, name: str, x: Op, dim, keepdims) -> Op:
 
 for _name, _numpy, _reduce in (("amax", "max", "reduce_max"), ("amin", "min", "reduce_min")):
     spelled(f"torch.{_name}", f"torch.Tensor.{_name}")(
-        lambda b, input, dim=(), keepdim=False, name=_reduce: _extreme(b, name, input, dim, keepdim))
+        lambda b, input, dim=(), keepdim=False, *, _name=_reduce: _extreme(b, _name, input, dim, keepdim))
     spelled(f"numpy.{_name}", f"numpy.{_numpy}", f"numpy.ndarray.{_numpy}")(
-        lambda b, a, axis=None, keepdims=False, name=_reduce: _extreme(b, name, a, axis, keepdims))
+        lambda b, a, axis=None, keepdims=False, *, _name=_reduce: _extreme(b, _name, a, axis, keepdims))
 
 Pair = namedtuple("Pair", "values indices")                          # what torch.max(x, dim) returns
 
@@ -306,15 +306,15 @@ def torch_min(b: Builder, input, dim=None, keepdim=False, other=None, axis=None,
 
 for _name in ("argmax", "argmin"):
     spelled(f"torch.{_name}", f"torch.Tensor.{_name}")(
-        lambda b, input, dim=None, keepdim=False, name=_name: b.emit(name, input, axis=None if dim is None else b.axis(dim, input), keepdims=bool(keepdim)))
+        lambda b, input, dim=None, keepdim=False, *, _name=_name: b.emit(_name, input, axis=None if dim is None else b.axis(dim, input), keepdims=bool(keepdim)))
     spelled(f"numpy.{_name}", f"numpy.ndarray.{_name}")(
-        lambda b, a, axis=None, keepdims=False, name=_name: b.emit(name, a, axis=None if axis is None else b.axis(axis, a), keepdims=bool(keepdims)))
+        lambda b, a, axis=None, keepdims=False, *, _name=_name: b.emit(_name, a, axis=None if axis is None else b.axis(axis, a), keepdims=bool(keepdims)))
 
 for _name in ("any", "all"):
     spelled(f"torch.{_name}", f"torch.Tensor.{_name}")(
-        lambda b, input, dim=None, keepdim=False, name=_name: _truth(b, name, input, dim, keepdim))
+        lambda b, input, dim=None, keepdim=False, *, _name=_name: _truth(b, _name, input, dim, keepdim))
     spelled(f"numpy.{_name}", f"numpy.ndarray.{_name}")(
-        lambda b, a, axis=None, keepdims=False, name=_name: _truth(b, name, a, axis, keepdims))
+        lambda b, a, axis=None, keepdims=False, *, _name=_name: _truth(b, _name, a, axis, keepdims))
 
 
 def _truth(b: Builder, name: str, x: Op, dim, keepdims) -> Op:
@@ -334,8 +334,8 @@ def _spread(name: str):
 for _name in ("var", "std"):
     spelled(f"torch.{_name}", f"torch.Tensor.{_name}")(_spread(_name))
     spelled(f"numpy.{_name}", f"numpy.ndarray.{_name}")(
-        lambda b, a, axis=None, dtype=None, ddof=0, keepdims=False, name=_name: fold(
-            b, name, b.cast(a, as_dtype(dtype) if dtype else dtype_of(a) if dtype_of(a).is_float else DType.F64), axis, keepdims, correction=ddof))
+        lambda b, a, axis=None, dtype=None, ddof=0, keepdims=False, *, _name=_name: fold(
+            b, _name, b.cast(a, as_dtype(dtype) if dtype else dtype_of(a) if dtype_of(a).is_float else DType.F64), axis, keepdims, correction=ddof))
 
 
 @spelled("torch.var_mean")

@@ -1,0 +1,220 @@
+"""torch.nn layers: which parameters a constructor call makes, and what `forward` computes from them.
+
+Layers are captured in inference mode: dropout passes its input on, batch norm uses its running statistics. Containers
+(Sequential, ModuleList, ModuleDict) and Parameter are the front end's.
+"""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..ir.dims import exact_quotient
+from ..ir.function import Op
+from ..ir.types import DType, TensorType
+from . import attention, conv, linear, nn, normalization, shape
+from .builder import Builder
+from .definition import TypeRuleError, unsupported
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer class of torch.nn.
+
+    constructor  takes the arguments of the class, with its names and defaults; checks them
+    parameters   (constructor's arguments by name) -> name of each parameter and buffer in the state dict -> its type
+    forward      (builder, parameters by name, constructor's arguments by name, *arguments of the call) -> value
+    """
+
+    name: str
+    constructor: Callable[..., None]
+    parameters: Callable[..., dict[str, TensorType]]
+    forward: Callable[..., Any]
+
+    def arguments(self, args, keywords) -> dict[str, Any]:
+        """A constructor call's arguments by name, defaults filled in; TypeRuleError when they do not bind."""
+        try:
+            bound = inspect.signature(self.constructor).bind(*args, **keywords)
+        except TypeError as error:
+            raise unsupported(f"{self.name}: {error}", f"{self.name}{inspect.signature(self.constructor)}") from None
+        bound.apply_defaults()
+        return dict(bound.arguments)
+
+
+LAYERS: dict[str, Layer] = {}
+
+
+def layer(name: str, constructor: Callable[..., None], forward: Callable[..., Any], parameters: Callable[..., dict[str, TensorType]] | None = None) -> None:
+    LAYERS[f"torch.nn.{name}"] = Layer(f"torch.nn.{name}", constructor, parameters or (lambda **ctor: {}), forward)
+
+
+def _types(ctor, **shapes) -> dict[str, TensorType]:
+    """Parameters of the constructor's dtype; a shape of None is a parameter that is not there."""
+    return {name: TensorType(tuple(s), ctor.get("dtype") or DType.F32) for name, s in shapes.items() if s is not None}
+
+
+# --- weights --------------------------------------------------------------------------------------------------------
+
+layer("Linear", lambda in_features, out_features, bias=True, device=None, dtype=None: None,
+      lambda b, p, ctor, input: linear.linear(b, input, p["weight"], p.get("bias")),
+      lambda **c: _types(c, weight=(c["out_features"], c["in_features"]), bias=(c["out_features"],) if c["bias"] else None))
+
+layer("Embedding", lambda num_embeddings, embedding_dim, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False,
+      device=None, dtype=None: None,
+      lambda b, p, ctor, input: shape.embedding(b, input, p["weight"], max_norm=ctor["max_norm"]),
+      lambda **c: _types(c, weight=(c["num_embeddings"], c["embedding_dim"])))
+
+
+def _kernel(value, rank: int) -> tuple:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,) * rank
+
+
+def _conv_parameters(rank: int):
+    def parameters(**c):
+        channels = exact_quotient(c["in_channels"], c["groups"])
+        if channels is None:
+            raise TypeRuleError(f"Conv with {c['in_channels']} input channels in {c['groups']} groups", "a number of groups that divides the channels", "argument")
+        return _types(c, weight=(c["out_channels"], channels, *_kernel(c["kernel_size"], rank)), bias=(c["out_channels"],) if c["bias"] else None)
+    return parameters
+
+
+def _conv_forward(function):
+    def forward(b, p, ctor, input):
+        if ctor["padding_mode"] != "zeros":
+            raise unsupported(f"convolution with padding_mode {ctor['padding_mode']!r}", "'zeros'")
+        return function(b, input, p["weight"], p.get("bias"), ctor["stride"], ctor["padding"], ctor["dilation"], ctor["groups"])
+    return forward
+
+
+for _rank, _function in ((1, conv.conv1d), (2, conv.conv2d)):
+    layer(f"Conv{_rank}d", lambda in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode="zeros",
+          device=None, dtype=None: None, _conv_forward(_function), _conv_parameters(_rank))
+
+
+# --- normalisations -------------------------------------------------------------------------------------------------
+
+def _trailing(value) -> tuple:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+layer("LayerNorm", lambda normalized_shape, eps=1e-05, elementwise_affine=True, bias=True, device=None, dtype=None: None,
+      lambda b, p, ctor, input: normalization.layer_norm(b, input, _trailing(ctor["normalized_shape"]), p.get("weight"), p.get("bias"), ctor["eps"]),
+      lambda **c: _types(c, weight=_trailing(c["normalized_shape"]) if c["elementwise_affine"] else None,
+                         bias=_trailing(c["normalized_shape"]) if c["elementwise_affine"] and c["bias"] else None))
+layer("RMSNorm", lambda normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None: None,
+      lambda b, p, ctor, input: normalization.rms_norm(b, input, _trailing(ctor["normalized_shape"]), p.get("weight"), ctor["eps"]),
+      lambda **c: _types(c, weight=_trailing(c["normalized_shape"]) if c["elementwise_affine"] else None))
+layer("GroupNorm", lambda num_groups, num_channels, eps=1e-05, affine=True, device=None, dtype=None: None,
+      lambda b, p, ctor, input: normalization.group_norm(b, input, ctor["num_groups"], p.get("weight"), p.get("bias"), ctor["eps"]),
+      lambda **c: _types(c, weight=(c["num_channels"],) if c["affine"] else None, bias=(c["num_channels"],) if c["affine"] else None))
+
+
+def _batch_norm_forward(ranks: tuple[int, ...], name: str):
+    def forward(b, p, ctor, input):
+        if input.type.rank is not None and input.type.rank not in ranks:
+            raise TypeRuleError(f"{name} of {input.type}", f"an input of {' or '.join(map(str, ranks))} axes")
+        return normalization.batch_norm(b, input, p.get("running_mean"), p.get("running_var"), p.get("weight"), p.get("bias"), eps=ctor["eps"])
+    return forward
+
+
+for _name, _ranks in (("BatchNorm1d", (2, 3)), ("BatchNorm2d", (4,))):
+    layer(_name, lambda num_features, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None: None,
+          _batch_norm_forward(_ranks, _name),
+          lambda **c: _types(c, weight=(c["num_features"],) if c["affine"] else None, bias=(c["num_features"],) if c["affine"] else None,
+                             running_mean=(c["num_features"],) if c["track_running_stats"] else None,
+                             running_var=(c["num_features"],) if c["track_running_stats"] else None))
+
+
+# --- without weights ------------------------------------------------------------------------------------------------
+
+layer("Identity", lambda *args, **kwargs: None, lambda b, p, ctor, input: input)
+for _name in ("Dropout", "Dropout1d", "Dropout2d", "AlphaDropout"):
+    layer(_name, lambda p=0.5, inplace=False: None, lambda b, p, ctor, input: input)
+layer("ReLU", lambda inplace=False: None, lambda b, p, ctor, input: nn.relu(b, input))
+layer("ReLU6", lambda inplace=False: None, lambda b, p, ctor, input: nn.relu6(b, input))
+layer("SiLU", lambda inplace=False: None, lambda b, p, ctor, input: nn.silu(b, input))
+layer("GELU", lambda approximate="none": None, lambda b, p, ctor, input: nn.gelu(b, input, ctor["approximate"]))
+layer("ELU", lambda alpha=1.0, inplace=False: None, lambda b, p, ctor, input: nn.elu(b, input, ctor["alpha"]))
+layer("LeakyReLU", lambda negative_slope=0.01, inplace=False: None, lambda b, p, ctor, input: nn.leaky_relu(b, input, ctor["negative_slope"]))
+layer("Softplus", lambda beta=1.0, threshold=20.0: None, lambda b, p, ctor, input: nn.softplus(b, input, ctor["beta"], ctor["threshold"]))
+layer("Mish", lambda inplace=False: None, lambda b, p, ctor, input: b.emit("mish", input))
+layer("Hardswish", lambda inplace=False: None, lambda b, p, ctor, input: b.emit("hardswish", input))
+layer("Hardsigmoid", lambda inplace=False: None, lambda b, p, ctor, input: b.emit("hardsigmoid", input))
+layer("LogSigmoid", lambda: None, lambda b, p, ctor, input: b.emit("logsigmoid", input))
+layer("Sigmoid", lambda: None, lambda b, p, ctor, input: nn.sigmoid(b, input))
+layer("Tanh", lambda: None, lambda b, p, ctor, input: b.emit("tanh", input))
+layer("Softmax", lambda dim=None: None, lambda b, p, ctor, input: nn.functional_softmax(b, input, ctor["dim"]))
+layer("LogSoftmax", lambda dim=None: None, lambda b, p, ctor, input: nn.functional_log_softmax(b, input, ctor["dim"]))
+layer("Hardtanh", lambda min_val=-1.0, max_val=1.0, inplace=False: None, lambda b, p, ctor, input: nn.hardtanh(b, input, ctor["min_val"], ctor["max_val"]))
+layer("GLU", lambda dim=-1: None, lambda b, p, ctor, input: nn.glu(b, input, ctor["dim"]))
+layer("Flatten", lambda start_dim=1, end_dim=-1: None, lambda b, p, ctor, input: shape.flatten(b, input, ctor["start_dim"], ctor["end_dim"]))
+layer("Unflatten", lambda dim, unflattened_size: None, lambda b, p, ctor, input: shape.unflatten(b, input, ctor["dim"], ctor["unflattened_size"]))
+for _name, _function in (("MaxPool1d", conv.max_pool1d), ("MaxPool2d", conv.max_pool2d)):
+    layer(_name, lambda kernel_size, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False: None,
+          lambda b, p, ctor, input, *, _function=_function: _function(b, input, **ctor))
+layer("AvgPool2d", lambda kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None: None,
+      lambda b, p, ctor, input: conv.avg_pool2d(b, input, **ctor))
+layer("AvgPool1d", lambda kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True: None,
+      lambda b, p, ctor, input: conv.avg_pool1d(b, input, **ctor))
+layer("AdaptiveAvgPool2d", lambda output_size: None, lambda b, p, ctor, input: conv.adaptive_avg_pool2d(b, input, ctor["output_size"]))
+layer("Upsample", lambda size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None: None,
+      lambda b, p, ctor, input: conv.interpolate(b, input, **ctor))
+layer("ZeroPad2d", lambda padding: None, lambda b, p, ctor, input: shape.pad(
+    b, input, (ctor["padding"],) * 4 if isinstance(ctor["padding"], int) else ctor["padding"]))
+
+
+# --- attention ------------------------------------------------------------------------------------------------------
+
+def _mha_parameters(**c):
+    e, bias = c["embed_dim"], c["bias"]
+    if (c["kdim"] or e) != e or (c["vdim"] or e) != e or c["add_bias_kv"]:
+        raise unsupported("MultiheadAttention with kdim, vdim or add_bias_kv", "one embed_dim for queries, keys and values")
+    return {**_types(c, in_proj_weight=(3 * e, e), in_proj_bias=(3 * e,) if bias else None),
+            "out_proj.weight": TensorType((e, e), c["dtype"] or DType.F32),
+            **({"out_proj.bias": TensorType((e,), c["dtype"] or DType.F32)} if bias else {})}
+
+
+def _mha(b: Builder, p, ctor, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None, average_attn_weights=True, is_causal=False):
+    """Only without weights: (output, None). A True in a bool mask hides a key (the opposite of scaled_dot_product_attention)."""
+    if need_weights:
+        raise unsupported("MultiheadAttention with need_weights=True", "need_weights=False")
+    if ctor["add_zero_attn"] or query.type.rank != 3:
+        raise unsupported("MultiheadAttention with add_zero_attn, or of one sequence without a batch axis")
+    if not ctor["batch_first"]:
+        query, key, value = (shape.transpose(b, x, 0, 1) for x in (query, key, value))
+    e, heads = ctor["embed_dim"], ctor["num_heads"]
+    parts = []
+    for n, x in enumerate((query, key, value)):
+        weight = shape.window(b, p["in_proj_weight"], {0: (n * e, e, 1)})
+        bias = shape.window(b, p["in_proj_bias"], {0: (n * e, e, 1)}) if "in_proj_bias" in p else None
+        projected = linear.linear(b, x, weight, bias)
+        batch, length, _ = projected.type.shape
+        parts.append(shape.transpose(b, shape.reshaped(b, projected, (batch, length, heads, e // heads)), 1, 2))
+    mask = _shown(b, attn_mask, 4)
+    if key_padding_mask is not None:
+        padding = shape.reshaped(b, key_padding_mask, (key_padding_mask.type.shape[0], 1, 1, key_padding_mask.type.shape[1]))
+        padding = _shown(b, padding, 4)
+        if mask is not None and mask.type.dtype != padding.type.dtype:
+            raise unsupported("MultiheadAttention with masks of two element types")
+        mask = padding if mask is None else b.emit("and" if mask.type.dtype == DType.BOOL else "add", mask, padding)
+    elif is_causal and attn_mask is None:
+        raise TypeRuleError("MultiheadAttention with is_causal and no attn_mask", "attn_mask as well", "argument")
+    result = attention.scaled_dot_product_attention(b, *parts, attn_mask=mask)
+    batch, _, length, _ = result.type.shape
+    merged = shape.reshaped(b, shape.transpose(b, result, 1, 2), (batch, length, e))
+    output = linear.linear(b, merged, p["out_proj.weight"], p.get("out_proj.bias"))
+    return (output if ctor["batch_first"] else shape.transpose(b, output, 0, 1)), None
+
+
+def _shown(b: Builder, mask: Op | None, rank: int) -> Op | None:
+    """A mask of what is hidden as one of what is seen; additive masks stay."""
+    if mask is None:
+        return None
+    if mask.type.rank == 3:
+        raise unsupported("MultiheadAttention with a mask for each head", "a mask (length, length)")
+    return b.emit("not", mask) if mask.type.dtype == DType.BOOL else mask
+
+
+layer("MultiheadAttention", lambda embed_dim, num_heads, dropout=0.0, bias=True, add_bias_kv=False, add_zero_attn=False, kdim=None, vdim=None,
+      batch_first=False, device=None, dtype=None: None, _mha, _mha_parameters)
