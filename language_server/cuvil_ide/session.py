@@ -70,6 +70,8 @@ class Session:
         with self._texts_lock:
             self._texts.pop(path, None)
             self._sources.pop(path, None)
+        if self._frontend is not None:
+            self._frontend.close(path)
 
     def version(self, path: str) -> int | None:
         with self._texts_lock:
@@ -143,7 +145,7 @@ class Session:
                 raise facts.refusal
             if facts.function is None:
                 raise CuvilError(f"{function} has no tensor code", facts.header, "a function that computes with tensors")
-            stages = Stages.of(facts.function)
+            stages = Stages.of(facts.function, sources={path: self.source(path).text})
             self._stages[path, function] = facts, stages
             return stages
 

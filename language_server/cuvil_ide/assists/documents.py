@@ -38,15 +38,27 @@ def _kernels(stages: Stages) -> str:
 
 
 def _loops(stages: Stages) -> str:
-    return "\n".join(map(str, stages.nests)) + "\n"
+    given, stages = _sized(stages)
+    return given + "\n".join(map(str, stages.nests)) + "\n"
 
 
 def _llvm(stages: Stages) -> str:
-    return stages.llvm.text
+    given, stages = _sized(stages)
+    return given + stages.llvm.text
 
 
 def _assembly(stages: Stages) -> str:
-    return "\n".join(line if isinstance(line, str) else line.text for line in stages.assembly) + "\n"
+    given, stages = _sized(stages)
+    return given + "\n".join(line.text for line in stages.assembly) + "\n"
+
+
+def _sized(stages: Stages) -> tuple[str, Stages]:
+    """Loops and code exist for numbers only: example sizes stand for what the code leaves open, and the document says so."""
+    from cuvil.cost import example_sizes
+    sizes = example_sizes(stages.function.symbols)
+    if not sizes:
+        return "", stages
+    return f"; for {', '.join(f'{name} = {size}' for name, size in sizes.items())}\n", stages.at(**sizes)
 
 
 STAGES = {"ir": _captured, "optimized": _optimized, "kernels": _kernels, "loops": _loops, "llvm": _llvm, "asm": _assembly}

@@ -47,6 +47,8 @@ def resolve(session: Session, path: str, lens: Lens) -> Lens:
         title, tooltip = _cost(session, path, lens.function)
     except CuvilError as error:
         title, tooltip = "not compiled: " + error.what.partition("\n")[0][:80], str(error)
+    except Exception as error:               # a defect of ours is said where the numbers would be
+        title, tooltip = f"Cuvil failed here: {type(error).__name__}", f"{error}. Please report this with the function's code."
     return replace(lens, title=title, tooltip=tooltip)
 
 

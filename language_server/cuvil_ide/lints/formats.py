@@ -54,7 +54,7 @@ def uses(facts: FileFacts) -> Iterator[Use]:
     for node in nodes(facts, _WHERE, cst.BinaryOperation, cst.Call, cst.FormattedStringExpression):
         match node:
             case cst.BinaryOperation(left=left, operator=cst.Modulo(), right=right) if (template := string(left)) is not None:
-                yield _percent("%", node, template, *_operands(right))
+                yield _percent("%", node, template, *_operands(right), right)
             case cst.FormattedStringExpression(expression=expression):
                 spec = _literal_spec(node)
                 if spec:
@@ -88,12 +88,15 @@ def _operands(right: cst.BaseExpression) -> tuple[list[cst.BaseExpression] | Non
 
 
 def _percent(what: str, node: cst.BaseExpression, template: str, given: list[cst.BaseExpression] | None,
-             named: dict[str, cst.BaseExpression] | None) -> Use:
+             named: dict[str, cst.BaseExpression] | None, alone: cst.BaseExpression | None = None) -> Use:
+    """alone: the whole right side; if it turns out to be no tuple, it is the first argument."""
     fields: list[Field] = []
     problem, position = "", 0
 
     def at(index: int) -> cst.BaseExpression | None:
-        return given[index] if given is not None and index < len(given) else None
+        if given is None:
+            return alone if index == 0 else None
+        return given[index] if index < len(given) else None
 
     for match in _PERCENT.finditer(template):
         kind = match["type"]

@@ -47,7 +47,10 @@ INVALID = (
     Invalid("import torch\nfrom torch import nn\n\nclass Head(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
             "        self.out = nn.Linear(24, 1)\n\n    def forward(self, x):\n        return self.out(x)\n\n"
             "def error(target):\n    guess = Head()(torch.zeros(16, 24))\n    gap = »torch.zeros(16) - guess«\n    return (gap * gap).mean()\n",
-            "[16, 1] with [16] broadcasts to [16, 16]"),
+            "[16, 1] with [16] broadcasts to [16, 16]",
+            "import torch\nfrom torch import nn\n\nclass Head(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.out = nn.Linear(24, 1)\n\n    def forward(self, x):\n        return self.out(x)\n\n"
+            "def error(target):\n    guess = Head()(torch.zeros(16, 24))\n    gap = torch.zeros(16) - guess.squeeze(-1)\n    return (gap * gap).mean()\n"),
 )
 
 
