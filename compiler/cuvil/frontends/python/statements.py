@@ -242,7 +242,7 @@ def _unknown_loop(walk: Walk, body, target) -> None:
         walk.execute(body)
         for name, value in before.items():                # lists and dicts that it changed
             now = walk.frame.names.get(name)
-            if isinstance(now, (Sequence, Mapping)) and len(now.items) != len(value.items):
+            if isinstance(value, (Sequence, Mapping)) and isinstance(now, (Sequence, Mapping)) and len(now.items) != len(value.items):
                 walk.frame.names[name] = Unknown(reason)
         _forget(walk, body, reason)
 
