@@ -10,8 +10,8 @@ EXPORTS = ("cuvil_manifest", "cuvil_load", "cuvil_run", "cuvil_last_error", "cuv
 DIRECT_LIMIT = 32
 
 
-def program(signature: Signature, manifest: str, scratch: int, thread_scratch: int, packed: int, checks: tuple[str, ...]) -> str:
-    """The text of program.c. scratch, thread_scratch, packed: bytes; checks: what the kernels' failure codes 1, 2, ... mean."""
+def program(signature: Signature, manifest: str, scratch: int, packed: int, checks: tuple[str, ...]) -> str:
+    """The text of program.c. scratch, packed: bytes; checks: what the kernels' failure codes 1, 2, ... mean."""
     parts = ['#include "abi.h"', ""]
     for role, slots in (("input", signature.inputs), ("output", signature.outputs), ("parameter", signature.parameters)):
         parts += [_shape(role, i, slot) for i, slot in enumerate(slots) if slot.type.shape]
@@ -29,7 +29,7 @@ def program(signature: Signature, manifest: str, scratch: int, thread_scratch: i
         f"const cuvil_program cuvil_this_program CUVIL_HIDDEN = {{\n"
         f"  {_string(signature.name)}, manifest, {len(signature.inputs)}, {len(signature.outputs)}, {len(signature.parameters)},\n"
         f"  {table('inputs', signature.inputs)}, {table('outputs', signature.outputs)}, {table('parameters', signature.parameters)},\n"
-        f"  {scratch}u, {thread_scratch}u, {packed}u, {table('checks', checks)}, {len(checks)}}};")
+        f"  {scratch}u, {packed}u, {table('checks', checks)}, {len(checks)}}};")
     parts += ["", _infer(signature)]
     if len(signature.inputs) + len(signature.outputs) <= DIRECT_LIMIT:
         parts += ["", _direct(signature)]

@@ -69,7 +69,7 @@ def build(stages: Stages, values: Mapping[str, Any] | None = None, dims: Mapping
         return Built(signature, library.read_bytes(), text.read_text("utf-8"), data, library)
     described = manifest(stages, signature, data, dims or {})
     program = stages.program
-    code = abi.program(signature, described, program.scratch, program.thread_scratch, program.packed, stages.llvm.checks)
+    code = abi.program(signature, described, program.scratch, program.prepared, stages.llvm.checks)
     made = link(stages.object, code)
     kept.keep(key, ".json", described.encode())
     return Built(signature, made, described, data, kept.keep(key, ".so", made))

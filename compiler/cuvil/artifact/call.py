@@ -2,7 +2,7 @@
 
 NumPy in gives NumPy out, torch in gives torch out. Contiguous CPU tensors are handed over as they are; others are copied
 first. The GIL is free while kernels run, since ctypes releases it. What is not of the signature's type is not converted: it
-is MISMATCH, and the caller decides.
+is NotImplemented, and the caller decides.
 """
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ from ..ir.types import DType
 from .abi import DIRECT_LIMIT
 from .signature import Signature, Slot
 
-MISMATCH = object()
 # The start of a writable contiguous buffer, as ctypes passes it: the quickest way from an array to its address.
 _Start = ctypes.c_char * 0
 
 
 def caller(signature: Signature, library: ctypes.CDLL, model: int) -> Callable[[Sequence[Any]], Any]:
-    """A function of the positional arguments; gives the results, or MISMATCH when an argument is of another type."""
+    """A function of the positional arguments; gives the results, or NotImplemented when an argument is of another type."""
     run = _runner(signature, library, model)
     numpy_call = _numpy_caller(signature, run)
     torch_call: Callable[[Sequence[Any]], Any] | None = None
@@ -34,7 +33,7 @@ def caller(signature: Signature, library: ctypes.CDLL, model: int) -> Callable[[
         if all(isinstance(argument, (np.ndarray, np.generic)) for argument in arguments):
             return numpy_call(arguments)
         if not _has_torch(arguments):
-            return MISMATCH
+            return NotImplemented
         if torch_call is None:
             torch_call = _torch_caller(signature, run)
         return torch_call(arguments)
@@ -69,7 +68,7 @@ def _runner(signature: Signature, library: ctypes.CDLL, model: int) -> Callable[
 
 def _numpy_caller(signature: Signature, run: Callable[..., None]) -> Callable[[Sequence[Any]], Any]:
     if any(slot.type.dtype == DType.BF16 for slot in (*signature.inputs, *signature.outputs)):
-        return lambda arguments: MISMATCH                # NumPy has no bfloat16
+        return lambda arguments: NotImplemented                # NumPy has no bfloat16
     wanted = [(np.dtype(slot.type.dtype.numpy), slot.type.shape) for slot in signature.inputs]
     made = [(slot.type.shape, np.dtype(slot.type.dtype.numpy)) for slot in signature.outputs]
     count, start, empty = len(wanted), _Start.from_buffer, np.empty
@@ -77,11 +76,11 @@ def _numpy_caller(signature: Signature, run: Callable[..., None]) -> Callable[[S
 
     def call(arguments: Sequence[Any]) -> Any:
         if len(arguments) != count:
-            return MISMATCH
+            return NotImplemented
         pointers, kept = [], []
         for argument, (dtype, shape) in zip(arguments, wanted):
             if argument.dtype != dtype or argument.shape != shape:
-                return MISMATCH
+                return NotImplemented
             try:
                 pointers.append(start(argument))
             except (TypeError, ValueError, BufferError):     # read-only, not contiguous, empty or a scalar
@@ -110,14 +109,14 @@ def _torch_caller(signature: Signature, run: Callable[..., None]) -> Callable[[S
 
     def call(arguments: Sequence[Any]) -> Any:
         if len(arguments) != count:
-            return MISMATCH
+            return NotImplemented
         pointers, kept = [], []
         for argument, (dtype, shape) in zip(arguments, wanted):
             if not isinstance(argument, torch.Tensor):
                 argument = torch.from_numpy(np.asarray(argument))
                 kept.append(argument)
             if argument.dtype is not dtype or argument.shape != shape or not argument.is_cpu:
-                return MISMATCH
+                return NotImplemented
             if argument.requires_grad and torch.is_grad_enabled():
                 raise CuvilError("an input requires grad, and compiled functions compute no gradients",
                                  hint="call it under torch.inference_mode() or torch.no_grad()", code="CUV021")

@@ -4,14 +4,15 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import tempfile
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ..diagnostics import CuvilError
 from . import files
-from .build import beside
-from .call import MISMATCH, caller, mismatch
+from .build import Built, beside
+from .call import caller, mismatch
 from .explain import explain
 from .signature import Signature
 
@@ -39,7 +40,7 @@ class Library:
 
     def __call__(self, *arguments: Any) -> Any:
         result = self.call(arguments)
-        if result is MISMATCH:
+        if result is NotImplemented:
             raise mismatch(self.signature, arguments)
         return result
 
@@ -72,6 +73,16 @@ class Library:
 def load(path: str | os.PathLike[str], parameters: str | os.PathLike[str] | None = None, threads: int = 0) -> Library:
     """Load a library that `cuvil compile` or `.save` wrote."""
     return Library(path, parameters, threads)
+
+
+def load_built(built: Built) -> Library:
+    """What was just built, from the cache; through a file that is gone again when there is no cache."""
+    if built.cached is not None and built.parameters is None:
+        return Library(built.cached)
+    with tempfile.TemporaryDirectory(prefix="cuvil-") as folder:
+        path = Path(folder, f"lib{built.signature.c_name}.so")
+        built.write(path)                    # mapped files stay readable when their names are gone
+        return Library(path)
 
 
 def _open(path: Path) -> ctypes.CDLL:

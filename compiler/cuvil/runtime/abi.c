@@ -23,7 +23,7 @@ struct cuvil_model {
 extern int32_t cuvil_kernel_main(void** inputs, void** outputs, void** parameters, const int64_t* dims, void* scratch,
                                  int32_t threads) CUVIL_HIDDEN;
 /* Only where there is something to pack. */
-extern void cuvil_kernel_pack(void** parameters, void* packed, int32_t threads) CUVIL_HIDDEN __attribute__((weak));
+extern int32_t cuvil_kernel_pack(void** parameters, void* packed, int32_t threads) CUVIL_HIDDEN __attribute__((weak));
 
 enum { MAX_TENSORS = 1024, ALIGNMENT = 64 };
 
@@ -111,7 +111,11 @@ CUVIL_EXPORT cuvil_model* cuvil_load(const char* path, int32_t threads) {
         return NULL;
       }
       model->parameters[program->parameters] = model->packed;
-      cuvil_kernel_pack(model->parameters, model->packed, model->threads);
+      if (cuvil_kernel_pack(model->parameters, model->packed, model->threads)) {
+        cuvil_fail(CUVIL_ERROR_MEMORY, "%s: the parameters could not be packed", program->name);
+        cuvil_free(model);
+        return NULL;
+      }
     }
     __atomic_store_n(&latest, model, __ATOMIC_RELEASE);
   }
@@ -169,9 +173,9 @@ static int32_t check(const cuvil_tensor* want, const DLTensor* got, const char* 
 /* The checked call: pointers to contiguous data, in signature order. Used by infer and by cu.load's fast path. */
 CUVIL_EXPORT int32_t cuvil_call(cuvil_model* model, void** inputs, void** outputs) {
   if (!model->threads) model->threads = cuvil_thread_count(0);
-  size_t needed = program->scratch + program->thread_scratch * (size_t)model->threads;
-  void* memory = scratch(needed);
-  if (!memory && needed) return cuvil_fail(CUVIL_ERROR_MEMORY, "%s: no memory for %zu bytes of scratch", program->name, needed);
+  void* memory = scratch(program->scratch);
+  if (!memory && program->scratch)
+    return cuvil_fail(CUVIL_ERROR_MEMORY, "%s: no memory for %zu bytes of scratch", program->name, program->scratch);
   int32_t failed = cuvil_kernel_main(inputs, outputs, model->parameters, NULL, memory, model->threads);
   if (failed)
     return cuvil_fail(CUVIL_ERROR_VALUE, "%s: %s", program->name,

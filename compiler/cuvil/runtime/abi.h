@@ -36,7 +36,7 @@ typedef struct {
   const char* manifest;
   int32_t inputs, outputs, parameters;
   const cuvil_tensor *input, *output, *parameter;
-  size_t scratch, thread_scratch;       /* bytes one call needs between kernels, and for each thread besides */
+  size_t scratch;                       /* bytes one call needs for values between kernels */
   size_t packed;                        /* bytes of parameters in the order kernels read them, made once by cuvil_load */
   const char* const* checks;            /* what a failed check of the kernels means: result r is checks[r - 1] */
   int32_t check_count;

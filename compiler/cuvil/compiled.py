@@ -1,0 +1,302 @@
+"""`cu.compile`: a Python function that is compiled when it is first called with arguments of some types.
+
+The function's source is captured, its code is not run. Each combination of element types and shapes gets a library of its
+own, kept by content in the cache; a function keeps the last few at hand. What cannot be compiled right is refused with its
+reason, or runs as it is with fallback="eager" after one warning.
+"""
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .diagnostics import CuvilError
+
+if TYPE_CHECKING:
+    from .artifact.build import Built
+    from .artifact.load import Library
+    from .ir.function import Function
+    from .ir.types import TensorType
+    from .pipeline import Stages
+
+KEPT = 32                                    # libraries one function keeps open
+
+
+def compile(function: Any = None, *, target: str = "cpu", opt_level: int = 2, enable_fp16: bool = False,
+            input_shapes: Mapping[str, Sequence[int | str]] | None = None, input_dtypes: Mapping[str, Any] | None = None,
+            frontend: str = "auto", fallback: str = "error") -> Any:
+    """Compile a function, or an nn.Module: as a decorator, with or without options, or as a call.
+
+    target        "cpu" is this machine; names of others as in `cuvil compile --target`
+    opt_level     0: no fusion, 1: no epilogues, 2: all
+    enable_fp16   compute in half precision where it is faster; not available yet, refused when asked for
+    input_shapes  sizes of tensor parameters: numbers, or names for sizes that vary
+    input_dtypes  element types of parameters where they are not float32
+    frontend      "auto" or "python"
+    fallback      what to do with what cannot be compiled: "error" or "eager"
+    """
+    options = Options(target, opt_level, enable_fp16, dict(input_shapes or {}), dict(input_dtypes or {}), frontend, fallback)
+    if function is None:
+        return lambda decorated: compile_with(decorated, options)
+    return compile_with(function, options)
+
+
+class Options:
+    """The keyword options of cu.compile, checked."""
+
+    def __init__(self, target: str, opt_level: int, enable_fp16: bool, input_shapes: dict, input_dtypes: dict, frontend: str,
+                 fallback: str) -> None:
+        if opt_level not in (0, 1, 2):
+            raise CuvilError(f"opt_level is {opt_level!r}", expected="0 (no fusion), 1 (no epilogues) or 2 (all)")
+        if fallback not in ("error", "eager"):
+            raise CuvilError(f"fallback is {fallback!r}", expected='"error" or "eager"')
+        if frontend not in ("auto", "python"):
+            raise CuvilError(f"frontend is {frontend!r}", expected='"auto" or "python"; ONNX and torch.export files cannot be read yet')
+        if enable_fp16:
+            raise CuvilError("enable_fp16 cannot be honoured: half precision kernels with a measured error are not there yet",
+                             hint="leave enable_fp16 out; inputs that are float16 already are compiled as they are")
+        self.target, self.opt_level, self.fallback = target, opt_level, fallback
+        self.input_shapes, self.input_dtypes = input_shapes, input_dtypes
+
+
+def compile_with(function: Any, options: Options) -> Any:
+    if isinstance(function, Compiled):
+        return Compiled(function.__wrapped__, options)
+    if inspect.isfunction(function):
+        return Compiled(function, options)
+    if callable(getattr(function, "forward", None)) and callable(getattr(function, "state_dict", None)):
+        from .compiled_module import CompiledModule
+        return CompiledModule(function, options)
+    if isinstance(function, (str, Path)) or type(function).__name__ in ("ModelProto", "ExportedProgram", "RecursiveScriptModule"):
+        raise CuvilError(f"{function if isinstance(function, (str, Path)) else type(function).__name__} cannot be compiled: only Python "
+                         "source is read in this version", expected="a Python function or an nn.Module instance")
+    raise CuvilError(f"{function!r} cannot be compiled", expected="a Python function or an nn.Module instance")
+
+
+class Compiled:
+    """A function that compiles itself for the types it is called with. `__wrapped__` is the Python function."""
+
+    def __init__(self, function: Callable[..., Any], options: Options) -> None:
+        self.options = options
+        self._lock = threading.RLock()
+        self._libraries: OrderedDict[tuple, Library] = OrderedDict()
+        self._built: dict[tuple, Built] = {}
+        self._calls: tuple[Callable[[Sequence[Any]], Any], ...] = ()
+        self._refused: dict[tuple, CuvilError] = {}
+        self._warned = False
+        functools.update_wrapper(self, function)
+
+    # Calls
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        if not keywords:
+            for call in self._calls:
+                result = call(arguments)
+                if result is not NotImplemented:
+                    return result
+        return self._first_call(arguments, keywords)
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        if instance is not None:
+            raise CuvilError(f"{self.__qualname__} is a method", expected="a function, or an nn.Module instance given to cu.compile",
+                             hint="cu.compile(model) compiles the forward of a module with its weights")
+        return self
+
+    def _first_call(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        try:
+            tensors = self._tensors(arguments, keywords)
+            library = self._compile(_types(tensors))
+        except CuvilError as error:
+            if self.options.fallback != "eager":
+                raise
+            if not self._warned:
+                self._warned = True
+                warnings.warn(f"{self.__qualname__} runs uncompiled: {error}", RuntimeWarning, stacklevel=3)
+            return self.__wrapped__(*arguments, **keywords)
+        return library(*(tensors[slot.name] for slot in library.signature.inputs))
+
+    def _tensors(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
+        """The tensor arguments by parameter name. Other values must be the defaults: they are compiled in."""
+        signature = inspect.signature(self.__wrapped__)
+        try:
+            bound = signature.bind(*arguments, **keywords)
+        except TypeError as error:
+            raise CuvilError(f"{self.__qualname__}: {error}", expected=f"{self.__name__}{signature}") from None
+        tensors = {}
+        for name, value in bound.arguments.items():
+            parameter = signature.parameters[name]
+            if hasattr(value, "dtype") and hasattr(value, "shape"):
+                tensors[name] = value
+            elif parameter.default is inspect.Parameter.empty or type(value) is not type(parameter.default) or value != parameter.default:
+                default = "" if parameter.default is inspect.Parameter.empty else f", or its default {parameter.default!r}"
+                raise CuvilError(f"argument {name} of {self.__qualname__} is {value!r}", expected=f"a tensor{default}",
+                                 hint="Python values are compiled in: give them as defaults")
+        return tensors
+
+    # Compiling
+
+    def _compile(self, types: Mapping[str, TensorType]) -> Library:
+        from .artifact.load import load_built
+        key = tuple(types.items())
+        with self._lock:
+            if key in self._libraries:
+                return self._libraries[key]
+            if key in self._refused:
+                raise self._refused[key]
+            try:
+                built = self._build(self.stages(types))
+                library = load_built(built)
+            except CuvilError as error:
+                self._refused[key] = error
+                raise
+            self._libraries[key], self._built[key] = library, built
+            while len(self._libraries) > KEPT:
+                oldest, _ = self._libraries.popitem(last=False)
+                del self._built[oldest]
+            self._calls = tuple(kept.call for kept in reversed(self._libraries.values()))
+            return library
+
+    def _build(self, stages: Stages) -> Built:
+        from .artifact.build import build
+        return build(stages)
+
+    def stages(self, shapes: Mapping[str, Any] | None = None) -> Stages:
+        """The stages of the function, for given shapes (tuples, or types such as "f32[2, 3]"), or symbolic as it declares them."""
+        from .artifact.build import relative_to
+        from .pipeline import Stages
+        function, text = self._capture(None if shapes is None else self._types_of(shapes))
+        path = function.origin.span.path if function.origin else ""
+        return Stages.of(relative_to(function, str(Path(path).parent)), self.options.target, self.options.opt_level,
+                         sources={Path(path).name: text})
+
+    def _capture(self, types: Mapping[str, TensorType] | None) -> tuple[Function, str]:
+        from .frontends.python import Workspace, capture
+        source = source_of(self.__wrapped__)
+        if types is None and self.options.input_shapes:
+            types = self._types_of(self.options.input_shapes)
+        elif types is not None:
+            check_shapes(self.__qualname__, self.options.input_shapes, types)
+        return capture(source, self.__qualname__, dict(types) if types is not None else None, Workspace(Path(source.path).parent)), source.text
+
+    def _types_of(self, shapes: Mapping[str, Any]) -> dict[str, TensorType]:
+        return {name: type_of(name, shape, self.options.input_dtypes.get(name)) for name, shape in shapes.items()}
+
+    # What was compiled
+
+    def save(self, path: str | Path, shapes: Mapping[str, Any] | None = None) -> tuple[Path, ...]:
+        """Write the library with its header and manifest, all or none; the paths, the library first.
+
+        shapes    name -> sizes; by default those of input_shapes when all are numbers, else those of the last call"""
+        return self._of(shapes).write(Path(path).absolute())
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """Of what was compiled last."""
+        return self._of(None).manifest
+
+    def explain(self, shapes: Mapping[str, Any] | None = None) -> str:
+        """Kernels, sizes and costs, as text."""
+        from .artifact.explain import explain
+        return explain(self._of(shapes).manifest)
+
+    def _of(self, shapes: Mapping[str, Any] | None) -> Built:
+        declared = self._types_of(self.options.input_shapes)
+        if shapes is not None:
+            types = self._types_of(shapes)
+        elif self._built:
+            return self._built[next(reversed(self._libraries))]
+        elif declared and not any(type.symbols for type in declared.values()):
+            types = declared
+        else:
+            raise CuvilError(f"{self.__qualname__} has no sizes yet", expected="a call, input_shapes of numbers, or shapes",
+                             hint='save("libf.so", shapes={"x": (2, 3)})')
+        key = tuple(types.items())
+        if key not in self._built:
+            if self.options.target == "cpu":
+                self._compile(types)
+            else:
+                self._built[key] = self._build(self.stages(types))
+        return self._built[key]
+
+    def __repr__(self) -> str:
+        return f"<cu.compile {self.__qualname__}: {len(self._libraries)} compiled>"
+
+
+def source_of(function: Callable[..., Any]) -> Any:
+    """The text of the file a function stands in, as it was when the function was made; CuvilError when that cannot be had."""
+    import linecache
+
+    from .source import Source
+    code = function.__code__
+    name = function.__qualname__
+    if "<locals>" in name or "<lambda>" in name:
+        raise CuvilError(f"{name} is defined inside a function", expected="a function at the top level of a file",
+                         hint="move it to module level; what it closes over becomes arguments")
+    linecache.checkcache(code.co_filename)
+    text = "".join(linecache.getlines(code.co_filename))
+    if not text:
+        raise CuvilError(f"the source of {name} is not there: {code.co_filename} cannot be read", expected="a function in a file")
+    if not _still_says(text, code):
+        raise CuvilError(f"{code.co_filename} has changed since {name} was imported", hint="import it again, then compile")
+    return Source(code.co_filename, text)
+
+
+def _still_says(text: str, code: Any) -> bool:
+    """The text still compiles to this very code, wherever it stands in the file."""
+    from builtins import compile as to_code
+    try:
+        todo = [to_code(text, code.co_filename, "exec", dont_inherit=True, flags=code.co_flags & 0x1FF0000)]
+    except (SyntaxError, ValueError):
+        return False
+    while todo:
+        each = todo.pop()
+        if each.co_qualname == code.co_qualname and each.co_code == code.co_code and each.co_names == code.co_names:
+            return True
+        todo += [constant for constant in each.co_consts if inspect.iscode(constant)]
+    return False
+
+
+def type_of(name: str, shape: Any, dtype: Any = None) -> TensorType:
+    """(2, "t") or "f32[2, t]" as a type; CuvilError when it is neither."""
+    from .ir.dims import parse_dim
+    from .ir.types import DType, TensorType
+    try:
+        if isinstance(shape, TensorType):
+            return shape
+        if isinstance(shape, str):
+            return TensorType.parse(shape)
+        if hasattr(shape, "dtype") and hasattr(shape, "shape"):
+            return TensorType(tuple(map(int, shape.shape)), DType.parse(str(shape.dtype).rpartition(".")[2]))
+        sizes = tuple(parse_dim(size) if isinstance(size, str) else int(size) for size in shape)
+        return TensorType(sizes, DType.F32 if dtype is None else DType.parse(str(dtype).rpartition(".")[2]))
+    except (TypeError, ValueError) as error:
+        raise CuvilError(f"the shape of {name} is {shape!r}: {error}", expected='sizes such as (2, 3) or ("b", 3), or a type such as "f32[2, 3]"') from None
+
+
+def _types(tensors: Mapping[str, Any]) -> dict[str, TensorType]:
+    for name, tensor in tensors.items():
+        device = str(getattr(tensor, "device", "cpu"))
+        if device != "cpu":
+            raise CuvilError(f"argument {name} is on {device}", expected="a tensor in CPU memory", hint=f"{name}.cpu()")
+    return {name: type_of(name, tensor) for name, tensor in tensors.items()}
+
+
+def check_shapes(function: str, declared: Mapping[str, Any], types: Mapping[str, TensorType]) -> None:
+    """What input_shapes promises holds for these types; CuvilError with the sizes when not."""
+    from .ir.interpret import bind
+    from .ops.builder import Builder
+    b = Builder()
+    pairs = []
+    for i, (name, shape) in enumerate(declared.items()):
+        if name in types:
+            wanted = type_of(name, shape)
+            if len(wanted.shape) != len(types[name].shape) or any(isinstance(d, int) and d != s for d, s in zip(wanted.shape, types[name].shape)):
+                raise CuvilError(f"argument {name} of {function} is {types[name]}", expected=f"the shape of its input_shapes, {wanted}")
+            pairs.append((b.input(name, i, wanted), types[name].shape))
+    bind(pairs)
+
