@@ -87,7 +87,8 @@ def explain(session, path: str, name: str, given: Mapping[str, int]) -> dict:
                      **cost(cost_of_kernel(function, k))} for k in graph.kernels],
         "total": cost(cost_of_graph(graph)), "unfused": cost(unfused(function)),
         "decisions": [{"producer": shown(d.producer), "consumer": shown(d.consumer), "fused": d.fused, "reason": d.reason,
-                       "bytes": _number(d.bytes, dims)} for d in graph.decisions],
+                       "bytes": _number(d.bytes, dims)}
+                      for d in graph.decisions if function.by_id[d.producer].name != "constant"],
     }
 
 

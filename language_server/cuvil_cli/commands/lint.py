@@ -13,6 +13,7 @@ import argparse
 import difflib
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from cuvil.diagnostics import CuvilError, Diagnostic
@@ -77,7 +78,19 @@ def _check(args: argparse.Namespace, rules: Rules, texts: dict[str, files.File])
         results.append(FileResult(error.span.path, problem=_unreadable(error)))
     with Progress("checking", len(paths)) as progress:
         results += check(paths, rules, args.jobs, progress.step)
-    return results
+    return _once(results)
+
+
+def _once(results: list[FileResult]) -> list[FileResult]:
+    """Remarks about the settings belong to no file of the run: each is made once, with the first file."""
+    seen: set[Diagnostic] = set()
+    kept = []
+    for result in results:
+        notes = [d for d in result.diagnostics if d.kind == "configuration"]
+        new = {d for d in notes if d not in seen}
+        seen |= new
+        kept.append(replace(result, diagnostics=tuple(d for d in result.diagnostics if d in new or d.kind != "configuration")) if notes else result)
+    return kept
 
 
 def _repair(args: argparse.Namespace, rules: Rules, texts: dict[str, files.File], results: list[FileResult]) -> dict[str, tuple[Source, int]]:
@@ -171,7 +184,6 @@ def _reader(texts: dict[str, files.File]):
 
 
 def _unreadable(error: CuvilError) -> Diagnostic:
-    from dataclasses import replace
     return replace(error.to_diagnostic(), name="unreadable-file", kind="unreadable-file", severity="error")
 
 

@@ -74,12 +74,16 @@ PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3,
 
 
 def label(value: float | None, unit: str) -> str:
-    """A number as people read it: three digits, SI prefix, unit. "1.23 GFLOP", "34.1 FLOP/B", "0 B", "unknown"."""
+    """A number as people read it: three digits, SI prefix, unit. "1.23 GFLOP", "34.1 FLOP/B", "2.6 ms", "0 B", "unknown"."""
     if value is None or math.isnan(value):
         return "unknown"
     if math.isinf(value):
         return f"{'-' if value < 0 else ''}∞ {unit}"
-    if "/" not in unit:
+    if unit == "s":
+        for factor, prefix in ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n")):
+            if abs(value) >= factor * 0.9995:
+                return f"{_digits(value / factor)} {prefix}s"
+    elif "/" not in unit:
         for factor, prefix in PREFIXES:
             if abs(value) >= factor * 0.9995:
                 return f"{_digits(value / factor)} {prefix}{unit}"
