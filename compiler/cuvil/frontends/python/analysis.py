@@ -19,7 +19,7 @@ from ...ir.function import Function
 from ...ir.types import TensorType
 from ...lineage import Origin
 from ...source import Source, Span
-from . import calls, classes, expressions, statements
+from . import calls, classes, expressions, learn, statements
 from .facts import Entry, ExpressionFact, FileFacts, FunctionFacts
 from .signatures import entry_of, inputs_of
 from .values import Instance, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, UserFunction, Value, describe
@@ -106,8 +106,7 @@ class Analyzer:
             line, column = definition.error_place
             place = Span(path, line, column, line, column + 1)
             return Kept(replace(blank, refusal=CuvilError(f"syntax error: {what}", place)), {}, Counter(), 0)
-        walk = Walk(self.workspace, FACT_STEPS)
-        outcome = walk_function(walk, namespace, definition, None)
+        walk, outcome = walked(self.workspace, FACT_STEPS, namespace, definition, None)
         if definition.stale or definition.error is not None:
             line, column = definition.error_place
             outcome.refusal = CuvilError(f"syntax error: {definition.error}", Span(path, line, column, line, column + 1))
@@ -144,9 +143,22 @@ class Outcome:
     result: Value | None
 
 
+def walked(workspace: Workspace, steps: int, namespace: Namespace, definition: Definition, inputs: dict[str, TensorType] | None,
+           cls: UserClass | None = None) -> tuple[Walk, Outcome]:
+    """The walk of a function; a second one, when the first found out the element type of an input that was declared without."""
+    walk = Walk(workspace, steps)
+    outcome = walk_function(walk, namespace, definition, inputs, cls)
+    dtypes = learn.dtypes_met(walk)
+    if dtypes:
+        again = Walk(workspace, steps)
+        again.dtypes = dtypes
+        return again, walk_function(again, namespace, definition, inputs, cls)
+    return walk, outcome
+
+
 def walk_function(walk: Walk, namespace: Namespace, definition: Definition, inputs: dict[str, TensorType] | None,
-                  owner_arguments: tuple[list[Value], dict[str, Value]] | None = None) -> Outcome:
-    """Walk a function or method with its own parameters (or the given types) as inputs."""
+                  cls: UserClass | None = None) -> Outcome:
+    """Walk a function or method with its own parameters (or the given types) as inputs. cls: of `self`, if a method is inherited."""
     node = definition.node
     outcome = Outcome(None, None, None, {}, None)
     frame = Frame(namespace, definition)
@@ -154,7 +166,7 @@ def walk_function(walk: Walk, namespace: Namespace, definition: Definition, inpu
     try:
         outcome.entry = entry_of(walk, frame, node)
         owner = owner_class(walk, namespace, definition)
-        receiver = _receiver(walk, namespace, definition, owner, owner_arguments)
+        receiver = _receiver(walk, namespace, definition, owner, cls)
         function = UserFunction(definition.name, node, namespace, receiver, (), owner, definition)
         frame.function = function
         walk.frame = walk.recording = frame
@@ -184,8 +196,7 @@ def owner_class(walk: Walk, namespace: Namespace, definition: Definition) -> Use
     return UserClass(owner.name, owner.node, namespace) if owner is not None and isinstance(owner.node, cst.ClassDef) else None
 
 
-def _receiver(walk: Walk, namespace: Namespace, definition: Definition, owner: UserClass | None,
-              arguments: tuple[list[Value], dict[str, Value]] | None) -> Value | None:
+def _receiver(walk: Walk, namespace: Namespace, definition: Definition, owner: UserClass | None, cls: UserClass | None) -> Value | None:
     """`self`: an object of the class, made with the defaults of its `__init__`."""
     if owner is None:
         return None
@@ -196,14 +207,12 @@ def _receiver(walk: Walk, namespace: Namespace, definition: Definition, owner: U
         return owner
     if definition.name.endswith(".__init__"):
         return Instance(owner)
-    return prototype(walk, owner, arguments)
+    return prototype(walk, cls or owner)
 
 
-def prototype(walk: Walk, owner: UserClass, arguments: tuple[list[Value], dict[str, Value]] | None = None) -> Instance:
-    """An object of a class with its constructor's defaults; a size without one (`width: int`) is a symbol."""
-    if arguments is not None:
-        made = classes.instantiate(walk, owner, *arguments, None)
-        return made if isinstance(made, Instance) else Instance(owner, complete=False)
+def prototype(walk: Walk, owner: UserClass) -> Instance:
+    """An object of a class with its constructor's defaults. A size without one (`width: int`) is a symbol, and a parameter of a class
+    of the workspace (`config: Config`) is an object of that class, with its defaults."""
     found = classes.find_member(walk, owner, "__init__")
     if found is None or not isinstance(found[1].node, cst.FunctionDef):
         made = classes.instantiate(walk, owner, [], {}, None)
@@ -225,15 +234,19 @@ def prototype(walk: Walk, owner: UserClass, arguments: tuple[list[Value], dict[s
             if isinstance(frame.names.get(name), (Unknown, Untyped)) and annotation is not None and parameter.default is None:
                 if isinstance(annotation.annotation, cst.Name) and annotation.annotation.value == "int":
                     frame.names[name] = Scalar(walk.fresh_symbol(name))
-        walk.active.append(definition.node)
+                elif isinstance(annotation.annotation, (cst.Name, cst.Attribute)) and len(walk.active) < 8:
+                    kind = walk.evaluate(annotation.annotation)
+                    if isinstance(kind, UserClass) and classes.derives(walk, kind, classes.MODULE) is not True:
+                        frame.names[name] = prototype(walk, kind)
         calls.run_body(walk, function)
 
     recording, walk.recording = walk.recording, None
+    walk.active.append(definition.node)
     try:
         classes.apart(walk, instance, owner, work)
     finally:
+        walk.active.pop()
         walk.frame, walk.recording = outer, recording
-        walk.active.clear()
     return instance
 
 
@@ -324,24 +337,34 @@ def capture(source: Source, name: str, inputs: dict[str, TensorType] | None = No
     workspace = workspace if workspace is not None else Workspace()
     namespace = workspace.open(source)
     module = namespace.syntax
-    definition = module.by_name.get(name)
+    definition, home, cls = module.by_name.get(name), namespace, None
+    if definition is None:
+        definition, home, cls = _inherited(workspace, namespace, name)
     if definition is None or definition.kind != "function":
         near = ", ".join(d.name for d in module.definitions if d.kind == "function") or "none"
         raise CuvilError(f"there is no function `{name}` in {source.path}", Span(source.path, 1, 0, 1, 0), f"one of its functions: {near}")
     if definition.error is not None or not isinstance(definition.node, cst.FunctionDef):
         line, column = definition.error_place
         raise CuvilError(f"syntax error: {definition.error}", Span(source.path, line, column, line, column + 1))
-    walk = Walk(workspace, CAPTURE_STEPS)
-    outcome = walk_function(walk, namespace, definition, inputs)
+    _, outcome = walked(workspace, CAPTURE_STEPS, home, definition, inputs, cls)
     if outcome.refusal is not None:
         raise outcome.refusal
     if outcome.function is None or not outcome.function.results:
-        raise CuvilError(f"`{name}` computes no tensor", outcome_span(definition, source.path), "a function that returns tensors")
+        raise CuvilError(f"`{name}` computes no tensor", definition.span(definition.node.name, home.path), "a function that returns tensors")
     return outcome.function
 
 
-def outcome_span(definition: Definition, path: str) -> Span:
-    return definition.span(definition.node.name, path)
+def _inherited(workspace: Workspace, namespace: Namespace, name: str) -> tuple[Definition | None, Namespace, UserClass | None]:
+    """A method that a class has from another one: its definition, where that stands, and the class it is asked for."""
+    owner, _, method = name.rpartition(".")
+    found = namespace.syntax.by_name.get(owner)
+    if found is not None and isinstance(found.node, cst.ClassDef):
+        walk, cls = Walk(workspace), UserClass(owner, found.node, namespace)
+        walk.frame = Frame(namespace, found)
+        member = classes.find_member(walk, cls, method)
+        if member is not None:
+            return member[1], member[0].module, cls
+    return None, namespace, None
 
 
 def deep_enough() -> None:

@@ -12,7 +12,7 @@ from ...ir.function import Op
 from ...ops import TypeRuleError
 from ...ops.builder import Builder
 from ...ops.layers import LAYERS
-from . import calls
+from . import calls, learn
 from .library import Silent, failed, lift, plain, signature
 from .mutation import in_place
 from .values import (NONE, Deferred, Instance, Library, Mapping, Scalar, Sequence, Tensor, Unknown, UserClass, UserFunction, Value, Weight)
@@ -380,6 +380,8 @@ def _call_layer(walk: Walk, instance: Instance, args: list[Value], keywords: dic
         walk.refuse(f"{name} with these arguments is not compiled ({type(error).__name__}: {error})", node)
         return walk.unknown(f"{name} with unusual arguments", node)
     value = lift(walk, result, "torch", name, tensors, mark)
+    learn.sizes_met(walk, mark)
+    value = walk.resolve(value)
     if instance.constructor.get("inplace") is True and tensors:
         return in_place(walk, tensors[0], value, node, name)
     return value

@@ -4,6 +4,7 @@ from __future__ import annotations
 import libcst as cst
 
 from ...ir.dims import Dim, Poly, symbol, symbols
+from ...ir.types import DType
 from .values import Scalar, Sequence, Shape, Tensor, Untyped, Value
 from .walk import Walk
 
@@ -105,3 +106,37 @@ def _symbol(dim: Dim) -> str | None:
         if coefficient == 1 and len(monomial) == 1 and isinstance(monomial[0], str) and dim == symbol(monomial[0]):
             return monomial[0]
     return None
+
+
+ONE_DTYPE = frozenset(("linear", "matmul", "conv2d", "layer_norm", "batch_norm", "rms_norm", "group_norm", "attention"))
+
+
+def dtypes_met(walk: Walk) -> dict[int, DType]:
+    """Inputs without an element type that meet a weight where torch takes only operands of one type: they have the weight's."""
+    found: dict[int, DType] = {}
+    made = {op.id: op for op in walk.builder.ops}
+    for op in walk.builder.ops:
+        if op.name in ONE_DTYPE:
+            operands = [made[i] for i in op.operands if i in made]
+            known = {operand.type.dtype for operand in operands if operand.type.dtype is not None}
+            if len(known) == 1:
+                for at in operands:
+                    while at.type.dtype is None and at.name != "input" and at.operands and at.operands[0] in made:
+                        at = made[at.operands[0]]
+                    if at.name == "input" and at.type.dtype is None:
+                        found.setdefault(at.attr("index"), *known)
+    return found
+
+
+def sizes_met(walk: Walk, mark: int) -> None:
+    """Sizes that the ops made since `mark` need to be equal, are equal from here on: had they differed, the code would have raised."""
+    if walk.weak:
+        return
+    for at in range(mark, len(walk.builder.ops)):
+        op = walk.builder.ops[at]
+        if op.name in ("linear", "matmul", "layer_norm", "rms_norm") and len(op.operands) > 1:
+            x, y = walk.op(op.operands[0]), walk.op(op.operands[1])
+            if x is not None and y is not None and x.type.shape and y.type.shape:
+                inner = y.type.shape[-2 if op.name == "matmul" and len(y.type.shape) > 1 else -1]
+                if x.type.shape[-1] != inner:
+                    _same(walk, Scalar(x.type.shape[-1]), Scalar(inner))

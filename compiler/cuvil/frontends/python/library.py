@@ -12,6 +12,7 @@ from ...ir.function import Op
 from ...ir.types import DType
 from ...ops import SPELLINGS, TypeRuleError
 from ...ops.definition import unsupported
+from . import learn
 from .values import Library, Mapping, Opaque, Scalar, Sequence, Tensor, Unknown, Value
 from .walk import VIEWS, Walk
 
@@ -62,7 +63,9 @@ def apply(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value], 
         builder._next = builder.ops[-1].id + 1 if builder.ops else 0
         walk.refuse(f"{shown} with these arguments is not compiled ({type(error).__name__}: {error})", node)
         return walk.unknown(f"{name} with unusual arguments", node)
-    return lift(walk, result, library, name, tensors, mark)
+    value = lift(walk, result, library, name, tensors, mark)
+    learn.sizes_met(walk, mark)
+    return walk.resolve(value)
 
 
 def call(builder: Any, name: str, args: list[Any], keywords: dict[str, Any]) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import libcst as cst
 
 from ...ir.dims import Poly, maximum, minimum
-from ...ir.types import DType
+from ...ir.types import DType, TensorType
 from ...ops import SPELLINGS
 from . import classes, operators
 from .library import apply
@@ -599,6 +599,36 @@ def is_floating_point(walk: Walk, args, keywords, node) -> Value | None:
 def is_tensor(walk: Walk, args, keywords, node) -> Value | None:
     known = _is_a(walk, args[0], Library("torch.Tensor")) if args else None
     return walk.unknown("an isinstance test", node) if known is None else Scalar(known)
+
+
+def _drawn(name: str) -> None:
+    FUNCTIONS[name] = lambda walk, args, keywords, node: _draw(walk, name, args, keywords, node)
+
+
+def _draw(walk: Walk, name: str, args, keywords, node) -> Value | None:
+    """Tensors whose values come from elsewhere: for facts they are like a weight of that shape; a function that draws is refused."""
+    walk.refuse("random or uninitialised values are drawn, which is not compiled", node, hint="give the values as an input")
+    like = next((arg for arg in args if isinstance(arg, Tensor)), None)
+    shape = args[0] if len(args) == 1 and isinstance(args[0], Sequence) else Sequence(tuple(args))
+    library, callee = name.partition(".")[0], name.rpartition(".")[2]
+    if callee == "randint":
+        shape = next((arg for arg in (*args, *keywords.values()) if isinstance(arg, Sequence)), None)
+    dims = None if shape is None else [item.value if isinstance(item, Scalar) else None for item in shape.items]
+    if like is not None:
+        type = like.type
+    elif dims is not None and all(isinstance(d, (int, Poly)) for d in dims):
+        dtype = DType.I64 if callee in ("randint", "randperm") else DType.F64 if library == "numpy" else DType.F32
+        given = keywords.get("dtype")
+        type = TensorType(tuple(dims), dtype if given is None else given.value if isinstance(given, Scalar) and isinstance(given.value, DType) else None)
+    else:
+        return walk.unknown("random values of a shape that is not known", node)
+    walk.builder.origins = (walk.origin(node),)
+    return walk.tensor(walk.builder.append("parameter", (), {"name": f"drawn{len(walk.builder.ops)}"}, type), library)
+
+
+for _each in ("torch.rand", "torch.randn", "torch.randint", "torch.rand_like", "torch.randn_like", "torch.empty", "torch.empty_like", "torch.randperm",
+              "numpy.random.rand", "numpy.random.randn", "numpy.random.random", "numpy.empty"):
+    _drawn(_each)
 
 
 @python("torch.is_grad_enabled", "torch.jit.is_scripting", "torch.jit.is_tracing", "torch.compiler.is_compiling",

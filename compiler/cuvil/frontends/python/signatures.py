@@ -60,7 +60,7 @@ def inputs_of(walk: Walk, function: UserFunction, entry: Entry | None, given: di
             dtype = dtypes.get(name) or (declared.type.dtype if declared is not None and isinstance(declared, Declared) else None) or DType.F32
             names[name] = _input(walk, name, place, TensorType(shapes[name], dtype), declared, function)
         elif isinstance(declared, Declared) and not (parameter.default is not None and given is not None):
-            dtype = dtypes.get(name) or declared.type.dtype
+            dtype = dtypes.get(name) or declared.type.dtype or walk.dtypes.get(place)
             names[name] = _input(walk, name, place, TensorType(declared.type.shape, dtype), declared, function)
         elif parameter.default is not None:
             value = calls.default_value(walk, function, parameter.default)

@@ -20,8 +20,8 @@ import libcst as cst
 from ...cst import Definition
 from ...diagnostics import CuvilError, Evidence
 from ...ir.dims import Dim, Poly, substitute, symbol
-from ...ir.function import Op
-from ...ir.types import TensorType
+from ...ir.function import Function, Op
+from ...ir.types import DType, TensorType
 from ...lineage import Origin
 from ...ops.builder import Builder
 from ...source import Span
@@ -71,6 +71,7 @@ class Walk:
         self.problems: dict[tuple[Span, str], Problem] = {}
         self.refusal: CuvilError | None = None
         self.learned: dict[int, Tensor] = {}               # Untyped parameters that turned out to be tensors
+        self.dtypes: dict[int, DType] = {}                 # element types of inputs, found by an earlier walk
         self.sizes: dict[str, Dim] = {}                    # symbols whose size was learnt
         self.changed: dict[int, Value] = {}                # storage -> what is in it after an in-place change
         self.shared: set[int] = set()                      # storages that some view looks into
@@ -256,7 +257,6 @@ class Walk:
         """From here on a symbol has a size: types made so far are rewritten."""
         self.sizes = {key: substitute(value, {name: size}) for key, value in self.sizes.items()}
         self.sizes[name] = size
-        from ...ir.function import Function
         self.builder.ops[:] = Function("", tuple(self.builder.ops), ()).substitute({name: size}).ops
 
     def learn_type(self, tensor: Tensor | Untyped, shape: tuple[Dim, ...]) -> Tensor:
@@ -264,7 +264,7 @@ class Walk:
         if isinstance(tensor, Untyped):
             library = guessed_library(self.frame)
             self.builder.origins = (Origin(tensor.span, "Param"),) if tensor.span else self.builder.origins
-            op = self.builder.input(tensor.name, tensor.index, TensorType(shape, None))
+            op = self.builder.input(tensor.name, tensor.index, TensorType(shape, self.dtypes.get(tensor.index)))
             found = self.tensor(op, library)
             self.fixed[found.storage] = f"`{tensor.name}` is a parameter"
             self.learned[tensor.index] = found
@@ -282,7 +282,7 @@ class Walk:
             op = self.builder.parameter(path, weight.type)
             self.weights[path] = self.tensor(op, "torch")
             self.fixed[self.weights[path].storage] = f"`{path}` is a parameter of the module"
-        return self.weights[path]
+        return self.resolve(self.weights[path])
 
     def replay(self, deferred: Deferred) -> Tensor:
         """The ops of a tensor that was computed in `__init__`, once more in this function."""
