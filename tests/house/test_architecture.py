@@ -11,9 +11,9 @@ ROOT = Path(__file__).parents[2]
 
 # A room may import itself and whatever stands before it.
 COMPILER = ("source", "diagnostics", "lineage", "cst", "ir", "ops", "frontends", "passes", "targets", "loops", "cost", "llvm",
-            "runtime", "artifact", "pipeline", "__init__")
-# Modules of ir/ that execute and check what ops mean; they stand behind the vocabulary they read.
-BEHIND = {"ir.interpret": "ops", "ir.verify": "ops", "ir.text": "ops"}
+            "runtime", "artifact", "pipeline", "compiled", "__init__")
+# Modules that stand behind what they read: those of ir/ that execute and check what ops mean, and the compile child, a program.
+BEHIND = {"ir.interpret": "ops", "ir.verify": "ops", "ir.text": "ops", "artifact.child": "pipeline"}
 
 # third-party package -> the only rooms that may name it
 HOMES = {

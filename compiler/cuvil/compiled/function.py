@@ -1,4 +1,4 @@
-"""`cu.compile`: a Python function that is compiled when it is first called with arguments of some types.
+"""A Python function that is compiled when it is first called with arguments of some types.
 
 The function's source is captured, its code is not run. Each combination of element types and shapes gets a library of its
 own, kept by content in the cache; a function keeps the last few at hand. What cannot be compiled right is refused with its
@@ -15,67 +15,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .diagnostics import CuvilError
+from ..diagnostics import CuvilError
 
 if TYPE_CHECKING:
-    from .artifact.build import Built
-    from .artifact.load import Library
-    from .ir.function import Function
-    from .ir.types import TensorType
-    from .pipeline import Stages
+    from ..artifact.build import Built
+    from ..artifact.load import Library
+    from ..ir.function import Function
+    from ..ir.types import TensorType
+    from ..pipeline import Stages
 
 KEPT = 32                                    # libraries one function keeps open
-
-
-def compile(function: Any = None, *, target: str = "cpu", opt_level: int = 2, enable_fp16: bool = False,
-            input_shapes: Mapping[str, Sequence[int | str]] | None = None, input_dtypes: Mapping[str, Any] | None = None,
-            frontend: str = "auto", fallback: str = "error") -> Any:
-    """Compile a function, or an nn.Module: as a decorator, with or without options, or as a call.
-
-    target        "cpu" is this machine; names of others as in `cuvil compile --target`
-    opt_level     0: no fusion, 1: no epilogues, 2: all
-    enable_fp16   compute in half precision where it is faster; not available yet, refused when asked for
-    input_shapes  sizes of tensor parameters: numbers, or names for sizes that vary
-    input_dtypes  element types of parameters where they are not float32
-    frontend      "auto" or "python"
-    fallback      what to do with what cannot be compiled: "error" or "eager"
-    """
-    options = Options(target, opt_level, enable_fp16, dict(input_shapes or {}), dict(input_dtypes or {}), frontend, fallback)
-    if function is None:
-        return lambda decorated: compile_with(decorated, options)
-    return compile_with(function, options)
-
-
-class Options:
-    """The keyword options of cu.compile, checked."""
-
-    def __init__(self, target: str, opt_level: int, enable_fp16: bool, input_shapes: dict, input_dtypes: dict, frontend: str,
-                 fallback: str) -> None:
-        if opt_level not in (0, 1, 2):
-            raise CuvilError(f"opt_level is {opt_level!r}", expected="0 (no fusion), 1 (no epilogues) or 2 (all)")
-        if fallback not in ("error", "eager"):
-            raise CuvilError(f"fallback is {fallback!r}", expected='"error" or "eager"')
-        if frontend not in ("auto", "python"):
-            raise CuvilError(f"frontend is {frontend!r}", expected='"auto" or "python"; ONNX and torch.export files cannot be read yet')
-        if enable_fp16:
-            raise CuvilError("enable_fp16 cannot be honoured: half precision kernels with a measured error are not there yet",
-                             hint="leave enable_fp16 out; inputs that are float16 already are compiled as they are")
-        self.target, self.opt_level, self.fallback = target, opt_level, fallback
-        self.input_shapes, self.input_dtypes = input_shapes, input_dtypes
-
-
-def compile_with(function: Any, options: Options) -> Any:
-    if isinstance(function, Compiled):
-        return Compiled(function.__wrapped__, options)
-    if inspect.isfunction(function):
-        return Compiled(function, options)
-    if callable(getattr(function, "forward", None)) and callable(getattr(function, "state_dict", None)):
-        from .compiled_module import CompiledModule
-        return CompiledModule(function, options)
-    if isinstance(function, (str, Path)) or type(function).__name__ in ("ModelProto", "ExportedProgram", "RecursiveScriptModule"):
-        raise CuvilError(f"{function if isinstance(function, (str, Path)) else type(function).__name__} cannot be compiled: only Python "
-                         "source is read in this version", expected="a Python function or an nn.Module instance")
-    raise CuvilError(f"{function!r} cannot be compiled", expected="a Python function or an nn.Module instance")
 
 
 class Compiled:
@@ -141,7 +90,7 @@ class Compiled:
     # Compiling
 
     def _compile(self, types: Mapping[str, TensorType]) -> Library:
-        from .artifact.load import load_built
+        from ..artifact.load import load_built
         key = tuple(types.items())
         with self._lock:
             if key in self._libraries:
@@ -162,20 +111,20 @@ class Compiled:
             return library
 
     def _build(self, stages: Stages) -> Built:
-        from .artifact.build import build
+        from ..artifact.build import build
         return build(stages)
 
     def stages(self, shapes: Mapping[str, Any] | None = None) -> Stages:
         """The stages of the function, for given shapes (tuples, or types such as "f32[2, 3]"), or symbolic as it declares them."""
-        from .artifact.build import relative_to
-        from .pipeline import Stages
+        from ..artifact.build import relative_to
+        from ..pipeline import Stages
         function, text = self._capture(None if shapes is None else self._types_of(shapes))
         path = function.origin.span.path if function.origin else ""
         return Stages.of(relative_to(function, str(Path(path).parent)), self.options.target, self.options.opt_level,
                          sources={Path(path).name: text})
 
     def _capture(self, types: Mapping[str, TensorType] | None) -> tuple[Function, str]:
-        from .frontends.python import Workspace, capture
+        from ..frontends.python import Workspace, capture
         source = source_of(self.__wrapped__)
         if types is None and self.options.input_shapes:
             types = self._types_of(self.options.input_shapes)
@@ -201,7 +150,7 @@ class Compiled:
 
     def explain(self, shapes: Mapping[str, Any] | None = None) -> str:
         """Kernels, sizes and costs, as text."""
-        from .artifact.explain import explain
+        from ..artifact.explain import explain
         return explain(self._of(shapes).manifest)
 
     def _of(self, shapes: Mapping[str, Any] | None) -> Built:
@@ -231,7 +180,7 @@ def source_of(function: Callable[..., Any]) -> Any:
     """The text of the file a function stands in, as it was when the function was made; CuvilError when that cannot be had."""
     import linecache
 
-    from .source import Source
+    from ..source import Source
     code = function.__code__
     name = function.__qualname__
     if "<locals>" in name or "<lambda>" in name:
@@ -263,8 +212,8 @@ def _still_says(text: str, code: Any) -> bool:
 
 def type_of(name: str, shape: Any, dtype: Any = None) -> TensorType:
     """(2, "t") or "f32[2, t]" as a type; CuvilError when it is neither."""
-    from .ir.dims import parse_dim
-    from .ir.types import DType, TensorType
+    from ..ir.dims import parse_dim
+    from ..ir.types import DType, TensorType
     try:
         if isinstance(shape, TensorType):
             return shape
@@ -288,8 +237,8 @@ def _types(tensors: Mapping[str, Any]) -> dict[str, TensorType]:
 
 def check_shapes(function: str, declared: Mapping[str, Any], types: Mapping[str, TensorType]) -> None:
     """What input_shapes promises holds for these types; CuvilError with the sizes when not."""
-    from .ir.interpret import bind
-    from .ops.builder import Builder
+    from ..ir.interpret import bind
+    from ..ops.builder import Builder
     b = Builder()
     pairs = []
     for i, (name, shape) in enumerate(declared.items()):
