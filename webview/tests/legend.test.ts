@@ -1,5 +1,5 @@
 import { expect, describe as group, test } from "vitest";
-import { describe, number, usedPart } from "../src/legend.ts";
+import { describe, number, usedPart } from "../src/legend-text.ts";
 import type { Metric } from "../src/protocol.ts";
 
 const metric = (part: Partial<Metric>): Metric => ({
