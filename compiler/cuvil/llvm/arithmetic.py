@@ -32,9 +32,7 @@ def apply(w: Writer, primitive: str, arguments: list[Value], types: list[DType],
 
 def rounded(w: Writer, value: Value, dtype: DType) -> Value:
     """What is left of an f32 in a register when it is an f16 or bf16."""
-    if dtype == DType.F16:
-        return w.convert("fpext", w.convert("fptrunc", value, "half"), "float")
-    if dtype == DType.BF16:
+    if dtype in (DType.F16, DType.BF16):
         return from_memory(w, to_memory(w, value, dtype), dtype)
     return value
 
@@ -45,7 +43,7 @@ def from_memory(w: Writer, value: Value, dtype: DType) -> Value:
         case DType.BOOL:
             return w.compare("ne", value, 0)
         case DType.F16:
-            return w.convert("fpext", value, "float")
+            return w.convert("fpext", w.convert("bitcast", value, "half"), "float") if w.target.halves else _from_half(w, value)
         case DType.BF16:
             return w.convert("bitcast", w.op("shl", w.convert("zext", value, "i32"), 16), "float")
     return value
@@ -56,7 +54,7 @@ def to_memory(w: Writer, value: Value, dtype: DType) -> Value:
         case DType.BOOL:
             return w.convert("zext", value, "i8")
         case DType.F16:
-            return w.convert("fptrunc", value, "half")
+            return w.convert("bitcast", w.convert("fptrunc", value, "half"), "i16") if w.target.halves else _to_half(w, value)
         case DType.BF16:                                  # to nearest, ties to even; NaN stays NaN
             bits = w.convert("bitcast", value, "i32")
             odd = w.op("and", w.op("lshr", bits, 16), 1)
@@ -64,6 +62,30 @@ def to_memory(w: Writer, value: Value, dtype: DType) -> Value:
             kept = w.select(w.compare("uno", value, value), constant(0x7FC00000, "i32", value.lanes), up)
             return w.convert("trunc", w.op("lshr", kept, 16), "i16")
     return value
+
+
+def _from_half(w: Writer, value: Value) -> Value:
+    """The bits of an f16 as an f32: the exponent is rebased by a multiplication, which also makes subnormals normal."""
+    wide = w.convert("zext", value, "i32")
+    size = w.op("shl", w.op("and", wide, 0x7FFF), 13)
+    scaled = w.convert("bitcast", w.op("fmul", w.convert("bitcast", size, "float"), 2.0 ** 112), "i32")
+    special = w.compare("uge", size, 0x7C00 << 13)
+    bits = w.select(special, w.op("or", size, 0x7F800000), scaled)
+    return w.convert("bitcast", w.op("or", bits, w.op("shl", w.op("and", wide, 0x8000), 16)), "float")
+
+
+def _to_half(w: Writer, value: Value) -> Value:
+    """An f32 to the nearest f16, ties to even, as bits. Subnormal results are rounded by an addition that shifts them into place."""
+    bits = w.convert("bitcast", value, "i32")
+    size = w.op("and", bits, 0x7FFFFFFF)
+    odd = w.op("and", w.op("lshr", size, 13), 1)
+    normal = w.op("lshr", w.op("add", w.op("add", size, ((15 - 127) << 23) + 0xFFF), odd), 13)
+    magic = 126 << 23                                     # 0.5: its last place is the smallest f16
+    small = w.op("sub", w.convert("bitcast", w.op("fadd", w.convert("bitcast", size, "float"), 0.5), "i32"), magic)
+    special = w.select(w.compare("ugt", size, 0x7F800000), constant(0x7E00, "i32", value.lanes), constant(0x7C00, "i32", value.lanes))
+    half = w.select(w.compare("ult", size, 113 << 23), small, normal)
+    half = w.select(w.compare("uge", size, 143 << 23), special, half)
+    return w.convert("trunc", w.op("or", half, w.op("and", w.op("lshr", bits, 16), 0x8000)), "i16")
 
 
 def cast(w: Writer, value: Value, source: DType, target: DType) -> Value:

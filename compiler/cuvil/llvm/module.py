@@ -127,7 +127,7 @@ class _Emitter:
         """Writes a function; gives its name and how many rounds it has to share among threads (None: serial)."""
         count = self.names[name] = self.names.get(name, -1) + 1
         name += f".{count}" if count else ""
-        w = Writer(self.program.target.fma, self.declares)
+        w = Writer(self.program.target, self.declares)
         span = self._span(statements[0])
         subprogram = self.debug.subprogram(name, span)
 
@@ -178,7 +178,7 @@ class _Emitter:
 
     def _entry(self, name: str) -> Writer:
         origin = self.program.function.origin
-        w = Writer(self.program.target.fma, self.declares)
+        w = Writer(self.program.target, self.declares)
         self.subprogram = self.debug.subprogram(name, origin and origin.span)
         w.location = f", !dbg {self.debug.location(self.subprogram, origin and origin.span, '')}"
         return w

@@ -11,10 +11,11 @@ import struct
 from dataclasses import dataclass, field
 
 from ..ir.types import DType
+from ..targets import Target
 
 REGISTER = {DType.BOOL: "i1", DType.U8: "i8", DType.I8: "i8", DType.I16: "i16", DType.I32: "i32", DType.I64: "i64",
             DType.F16: "float", DType.BF16: "float", DType.F32: "float", DType.F64: "double"}
-MEMORY = {**REGISTER, DType.BOOL: "i8", DType.F16: "half", DType.BF16: "i16"}
+MEMORY = {**REGISTER, DType.BOOL: "i8", DType.F16: "i16", DType.BF16: "i16"}
 BITS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "float": 32, "double": 64, "half": 16}
 SUFFIX = {"float": "f32", "double": "f64", "half": "f16"}
 
@@ -69,17 +70,16 @@ def constant(value: int | float | bool, element: str, lanes: int = 0) -> Value:
 class Writer:
     """The body of a function being written.
 
-    fma        whether a fused multiply-add is one instruction on the target
+    target     what the machine has in one instruction: fused multiply-add, conversion of halves
     declares   intrinsics and library functions used, by name: shared by the module
-    here       index of the loop statement that is being written, for debug locations; -1: none
+    location   the debug location put on every instruction
     """
 
-    fma: bool
+    target: Target
     declares: dict[str, str]
     lines: list[str] = field(default_factory=list)
     allocas: list[str] = field(default_factory=list)
     location: str = ""
-    block: str = "entry"
     _count: int = 0
     _labels: int = 0
 
@@ -151,7 +151,7 @@ class Writer:
     def muladd(self, a: Value, b: Value, c: Value | float) -> Value:
         """a*b + c, fused where the target does that in one instruction."""
         c = c if isinstance(c, Value) else constant(c, a.element, a.lanes)
-        return self.call("fma", a, b, c) if self.fma else self.op("fadd", self.op("fmul", a, b), c)
+        return self.call("fma", a, b, c) if self.target.fma else self.op("fadd", self.op("fmul", a, b), c)
 
     # --- lanes ------------------------------------------------------------------------------------------------------
 
@@ -212,7 +212,6 @@ class Writer:
 
     def start(self, label: str) -> None:
         self.lines.append(f"{label}:")
-        self.block = label
 
     def jump(self, label: str) -> None:
         self.put(f"br label %{label}")

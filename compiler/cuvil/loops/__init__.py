@@ -11,14 +11,14 @@ from ..ir.kernel import Kernel, KernelGraph
 from ..ir.types import DType
 from ..ops.definition import CONTRACTION, CONVOLUTION, ELEMENTWISE, MOVEMENT, REDUCTION, WINDOW
 from ..targets import Target, named
-from . import contraction, elementwise, reduction
+from . import contraction, convolution, elementwise, reduction, window
 from .memory import Program, plan
 from .nest import Nest, numbered
 from .place import Place, buffer
 from .schedule import cost
 
 LOWERINGS = {ELEMENTWISE: elementwise.lower, MOVEMENT: elementwise.lower, REDUCTION: reduction.lower,
-             CONTRACTION: contraction.lower}
+             CONTRACTION: contraction.lower, CONVOLUTION: convolution.lower, WINDOW: window.lower}
 
 
 def lower(graph: KernelGraph, target: Target | None = None) -> tuple[Nest, ...]:

@@ -12,11 +12,11 @@ Matrix-vector products whose rows lie in memory as they are summed go the way of
 """
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..diagnostics import CuvilError
 from ..ir.function import Function, Op
-from ..ir.scalar import Apply, Const, Expr, Index, apply, const
+from ..ir.scalar import Apply, Const, Expr, Index, Read, apply, cast, const
 from ..ir.types import DType
 from ..ops.definition import CONTRACTION, DEFINITIONS
 from . import elementwise
@@ -24,59 +24,58 @@ from .index import affine, build, simplify
 from .nest import Buffer, Let, Load, Local, Loop, Statement, Store, Strided, Tile
 from .place import Place, offset
 from .pull import Position, Pull
-from .schedule import Axis, expressions, mapped, merge, outermost, rewritten, walk
+from .schedule import Axis, expressions, mapped, merge, outermost, rewritten
 
 # Rows of one task below which packing a panel for it is not paid back; more tasks than this many are not made by cutting rows.
 SHARE_ROWS, SHARE_TASKS = 96, 16
 
 
 def lower(place: Place) -> list[Statement]:
+    op = root(place, CONTRACTION)
     function = place.function
-    op = next(function.by_id[id] for id in place.kernel.ops if DEFINITIONS[function.by_id[id].name].kind == CONTRACTION)
-    return Product.of(place, op).loops()
+    *batch, rows, columns = op.type.shape
+    a, b = (function.by_id[id] for id in op.operands)
+    axes = [*(Axis(f"b{i}", size) for i, size in enumerate(batch)), Axis("m", rows)]
+    at = tuple(Index(x.var) for x in axes[:-1])
+    return Product(place, op, axes, Axis("n", columns), Axis("k", a.type.shape[-1]),
+                   Read(a.id, (*_batch(at, a), Index("m"), Index("k")), a.type.dtype),
+                   Read(b.id, (*_batch(at, b), Index("k"), Index("n")), b.type.dtype),
+                   (*at, Index("m"), Index("n"))).loops()
 
 
-@dataclass
+def root(place: Place, kind: str) -> Op:
+    """The kernel's op of this kind."""
+    return next(op for op in map(place.function.by_id.get, place.kernel.ops) if DEFINITIONS[op.name].kind == kind)
+
+
 class Product:
-    """out[batch, m, n] = epilogue(sum over k of left[batch, m, k] * right[batch, k, n]).
+    """out[at] = epilogue(sum over k of left[batch, m, k] * right[batch, k, n]), the operands as expressions over Reads.
 
-    axes       batch axes and the row axis, merged where the operands allow it; `row` is the variable of m
-    left       Lets and the element at (batch, row, k); right: the same at (batch, k, column)
-    finish     statements that store the outputs, over (batch, row, column), with the sum as Local("sum")
-    constant   whether the right operand is made of parameters only
+    axes      batch axes, then the axis m of rows; column and depth: the axes n and k
+    at        the index of op's result at (batch, m, n)
+
+    Halves are multiplied and summed in f32 and rounded once.
     """
 
-    place: Place
-    op: Op
-    axes: list[Axis]
-    row: Axis
-    column: Axis
-    depth: Axis
-    left: list[Statement]
-    left_value: Expr
-    right: list[Statement]
-    right_value: Expr
-    finish: list[Statement]
-    constant: bool
-
-    @classmethod
-    def of(cls, place: Place, op: Op) -> Product:
-        function = place.function
-        *batch, rows, columns = op.type.shape
-        a, b = (function.by_id[id] for id in op.operands)
-        axes = [*(Axis(f"b{i}", size) for i, size in enumerate(batch)), Axis("m", rows)]
-        column, depth = Axis("n", columns), Axis("k", a.type.shape[-1])
-        ranges = {x.var: x.size for x in (*axes, column, depth)}
-        at = tuple(Index(x.var) for x in axes[:-1])
-        left = Pull(function, _readable(place), ranges, prefix="a")
-        left_value = left.value(a.id, (*_batch(at, a), Index("m"), Index("k")))
-        right = Pull(function, _readable(place), ranges, prefix="b")
-        right_value = right.value(b.id, (*_batch(at, b), Index("k"), Index("n")))
-        finish = epilogue(place, op, (*at, Index("m"), Index("n")), ranges)
-        return cls(place, op, axes, axes[-1], column, depth, left.statements, left_value, right.statements, right_value, finish,
-                   made_of_parameters(function, b.id))
-
-    # --- shapes -----------------------------------------------------------------------------------------------------
+    def __init__(self, place: Place, op: Op, axes: list[Axis], column: Axis, depth: Axis, left: Expr, right: Expr, at: Position) -> None:
+        self.place, self.op = place, op
+        self.axes, self.row, self.column, self.depth = axes, axes[-1], column, depth
+        self.origins = (f"ir:%{op.id}",)
+        self.dtype = DType.F32 if op.type.dtype in (DType.F16, DType.BF16) else op.type.dtype
+        if self.dtype == DType.BOOL:
+            raise CuvilError(f"{op.name} of bool elements is not compiled", op.origins[0].span if op.origins else None,
+                             hint="cast to a number type first")
+        self.ranges = {a.var: a.size for a in (*axes, column, depth)}
+        readable = {id: b for id, b in place.buffers.items() if id in place.kernel.inputs}
+        pulled = Pull(place.function, readable, self.ranges, prefix="a")
+        self.left_value = pulled.resolve(left)
+        self.left = pulled.statements
+        pulled = Pull(place.function, readable, self.ranges, prefix="b")
+        self.right_value = pulled.resolve(right)
+        self.right = pulled.statements
+        self.finish = epilogue(place, op, at, self.ranges)
+        self.constant = made_of_parameters(place.function, op.operands[1])
+        self.name = place.function.by_id[op.operands[1]].label or f"%{op.operands[1]}"
 
     def loops(self) -> list[Statement]:
         if any(a.size == 0 for a in (*self.axes, self.column)):
@@ -86,28 +85,31 @@ class Product:
         return [*before, *self._tiles()]
 
     def _left_in_memory(self) -> list[Statement]:
-        """The left operand is read in place; one that is not a plain view of memory is written out first."""
-        if strided(self.left, self.left_value, self.row.var, self.depth.var) is not None:
+        """The left operand is read in place; one that is not a plain view of memory is written out in order first."""
+        if strided(self.left, self.left_value, self.row.var, self.depth.var, self.dtype) is not None:
             return []
-        function = self.place.function
-        source = function.by_id[self.op.operands[0]]
-        copy = Buffer(source.id, f"{source.label or f'%{source.id}'} in order", source.type.dtype, source.type.numel)
-        self.place.buffers[source.id] = copy
-        loops = elementwise.one(self.place, source)
-        at = tuple(Index(x.var) for x in self.axes[:-1])
-        pull = Pull(function, {source.id: copy}, {x.var: x.size for x in (*self.axes, self.depth)}, prefix="a")
-        self.left_value = pull.value(source.id, (*_batch(at, source), Index(self.row.var), Index(self.depth.var)))
-        self.left = pull.statements
+        axes = [a for a in (*self.axes, self.depth) if _mentioned([*self.left], self.left_value, a.var)]
+        at: Expr = const(0)
+        size = 1
+        for axis in axes:
+            at = apply("add", apply("mul", at, const(axis.size)), Index(axis.var))
+            size *= axis.size
+        at = simplify(at, self.ranges)
+        id = self.op.operands[0]
+        copy = Buffer(id, f"{self.place.function.by_id[id].label or f'%{id}'} in order", self.dtype, size, "copy")
+        body = [*self.left, Store(copy, at, cast(self.left_value, self.dtype), self.origins)]
+        loops = elementwise.loops(axes, body, self.place.target, self.origins)
+        self.left, self.left_value = [Let(f"a{id}", Load(copy, at, self.dtype), self.origins)], Local(f"a{id}", self.dtype)
         return loops
 
     def _merge(self) -> None:
         """Batch axes that only the left operand has become rows."""
-        body = [*self.left, *self.right, *self.finish]
-        axes, body = merge(self.axes, body)
-        self.left = body[:len(self.left)]
-        self.right = body[len(self.left):len(self.left) + len(self.right)]
-        self.finish = body[len(self.left) + len(self.right):]
-        if axes and not any(elementwise.depends(e, axes[-1].var, set()) for s in self.right for e in expressions(s)):
+        sides = [Let("left", self.left_value), Let("right", self.right_value)]
+        axes, body = merge(self.axes, [*sides, *self.left, *self.right, *self.finish])
+        self.left_value, self.right_value = body[0].value, body[1].value
+        first, second = 2 + len(self.left), 2 + len(self.left) + len(self.right)
+        self.left, self.right, self.finish = body[2:first], body[first:second], body[second:]
+        if axes and not _mentioned(self.right, self.right_value, axes[-1].var):
             self.axes, self.row = axes[:-1], axes[-1]
         else:
             self.axes, self.row = axes, Axis("m", 1)
@@ -115,8 +117,7 @@ class Product:
     # --- tiles ------------------------------------------------------------------------------------------------------
 
     def _tiles(self) -> list[Statement]:
-        place, target, dtype = self.place, self.place.target, self.op.type.dtype
-        origins = (f"ir:%{self.op.id}",)
+        target, dtype, origins = self.place.target, self.dtype, self.origins
         lanes = target.lanes(dtype.size)
         most_rows, vectors = min(target.tiles, key=lambda t: (_up(self.column.size, t[1] * lanes), target.tiles.index(t)))
         width = vectors * lanes
@@ -124,8 +125,7 @@ class Product:
         rows = -(-self.row.size // tiles)
         panels = -(-self.column.size // width)
         shares = self._shares(tiles, rows, panels)
-        left = strided(self.left, self.left_value, self.row.var, self.depth.var)
-        ranges = {a.var: a.size for a in self.axes}
+        left = strided(self.left, self.left_value, self.row.var, self.depth.var, dtype)
         panel, share, tile = Axis("panel", panels), Axis("share", shares), Axis("tile", -(-tiles // shares))
         first_column = apply("mul", Index(panel.var), const(width)) if panels > 1 else const(0)
         setup, right = self._right(width, panels, first_column)
@@ -141,7 +141,7 @@ class Product:
         start = Strided(left.buffer, _at(left.offset, at | {self.depth.var: const(0)}), left.row, left.column)
         body: list[Statement] = [Let("row0", first_row, origins),
                                  Tile(rows, width, self.depth.size, dtype, start, right, Strided(sums, const(0), width, 1), origins),
-                                 *self._finish(rows, width, first_column, sums, origins)]
+                                 *self._finish(rows, width, first_column, sums)]
         loop = body if tile.size == 1 else [Loop(tile.var, const(tile.size), "serial", tuple(body), origins=origins)]
         return outermost([a for a in (*self.axes, panel, share) if a.size != 1], [*setup, *loop], target, origins)
 
@@ -154,9 +154,8 @@ class Product:
 
     def _right(self, width: int, panels: int, first_column: Expr) -> tuple[list[Statement], Strided]:
         """Where the micro-kernel finds a panel of the right operand, and what makes it."""
-        dtype, depth, origins = self.op.type.dtype, self.depth.size, (f"ir:%{self.op.id}",)
-        there = strided(self.right, self.right_value, self.depth.var, self.column.var)
-        name = self.place.function.by_id[self.op.operands[1]].label or f"%{self.op.operands[1]}"
+        dtype, depth, name = self.dtype, self.depth.size, self.name
+        there = strided(self.right, self.right_value, self.depth.var, self.column.var, dtype)
         few = self.row.size <= 8 and not self.constant
         if there is not None and there.column == 1 and self.column.size % width == 0 and (panels <= 2 or few):
             at = {self.column.var: first_column, self.depth.var: const(0)}
@@ -171,26 +170,26 @@ class Product:
                 place = apply("add", apply("mul", place, const(axis.size)), Index(axis.var))
             place = apply("add", apply("mul", place, const(panels)), Index("panel") if panels > 1 else const(0))
             base = build(affine(apply("mul", place, const(depth * width)), {}))
-            body = self._pack(packed, base, width, first_column, origins)
+            body = self._pack(packed, base, width, first_column)
             axes = [a for a in (*self.axes, Axis("panel", panels)) if a.size != 1]
-            self.place.prepare.extend(outermost(axes, body, self.place.target, origins))
+            self.place.prepare.extend(outermost(axes, body, self.place.target, self.origins))
             return [], Strided(packed, base, width, 1)
         panel = Buffer(self.op.operands[1], f"panel of {name}", dtype, depth * width, "panel")
-        return self._pack(panel, const(0), width, first_column, origins), Strided(panel, const(0), width, 1)
+        return self._pack(panel, const(0), width, first_column), Strided(panel, const(0), width, 1)
 
-    def _pack(self, panel: Buffer, base: Expr, width: int, first_column: Expr, origins: tuple[str, ...]) -> list[Statement]:
+    def _pack(self, panel: Buffer, base: Expr, width: int, first_column: Expr) -> list[Statement]:
         column = apply("add", first_column, Index("j"))
         inside = Apply("lt", (build(affine(column, {})), const(self.column.size)), DType.BOOL) if self.column.size % width else None
         body = [mapped(s, lambda e: _guarded(_at(e, {self.column.var: column}), inside)) for s in self.right]
-        value = _at(self.right_value, {self.column.var: column})
+        value = cast(_at(self.right_value, {self.column.var: column}), panel.dtype)
         if inside is not None:
             value = Apply("select", (inside, value, Const(0, panel.dtype)), panel.dtype)
         to = build(affine(apply("add", base, apply("add", apply("mul", Index(self.depth.var), const(width)), Index("j"))), {}))
-        body.append(Store(panel, to, value, origins))
-        inner = Loop("j", const(width), "vector", tuple(body), width, origins)
-        return [Loop(self.depth.var, const(self.depth.size), "serial", (inner,), origins=origins)]
+        body.append(Store(panel, to, value, self.origins))
+        inner = Loop("j", const(width), "vector", tuple(body), width, self.origins)
+        return [Loop(self.depth.var, const(self.depth.size), "serial", (inner,), origins=self.origins)]
 
-    def _finish(self, rows: int, width: int, first_column: Expr, sums: Buffer, origins: tuple[str, ...]) -> list[Statement]:
+    def _finish(self, rows: int, width: int, first_column: Expr, sums: Buffer) -> list[Statement]:
         """The epilogue over one tile: its rows one after the other, all columns at once."""
         column = apply("add", first_column, Index("j"))
         total = Load(sums, build(affine(apply("add", apply("mul", Index("i"), const(width)), Index("j")), {})), sums.dtype)
@@ -202,8 +201,9 @@ class Product:
             extent = build(affine(apply("sub", const(self.column.size), first_column), {}))
             if self.column.size > width:
                 extent = Apply("minimum", (const(width), extent), DType.I64)
-        inner = Loop("j", extent, "vector", (Let("sum", total, origins), *body), width, origins)
-        return [Loop("i", const(rows), "serial", (inner,), origins=origins)]
+        body = [Let("sum", cast(total, self.op.type.dtype), self.origins), *body]
+        inner = Loop("j", extent, "vector", tuple(body), width, self.origins)
+        return [Loop("i", const(rows), "serial", (inner,), origins=self.origins)]
 
 
 # --- parts other templates use --------------------------------------------------------------------------------------
@@ -227,13 +227,13 @@ def epilogue(place: Place, op: Op, at: Position, ranges: dict[str, int]) -> list
     return [*pull.statements, *stores]
 
 
-def strided(lets: list[Statement], value: Expr, row: str, column: str) -> Strided | None:
+def strided(lets: list[Statement], value: Expr, row: str, column: str, dtype: DType) -> Strided | None:
     """The matrix as it lies in memory, when its element is a plain load whose offset grows evenly along both indices."""
     if len(lets) != 1 or not isinstance(lets[0], Let) or not isinstance(lets[0].value, Load) or value != Local(lets[0].name, value.dtype):
         return None
     load = lets[0].value
     form = affine(load.offset, {})
-    if load.guard is not None or load.dtype in (DType.F16, DType.BF16, DType.BOOL):
+    if load.guard is not None or load.dtype != dtype:
         return None
     if any(elementwise.depends(atom, v, set()) for atom in form.terms if not isinstance(atom, Index) for v in (row, column)):
         return None
@@ -252,8 +252,8 @@ def made_of_parameters(function: Function, id: int) -> bool:
     return True
 
 
-def _readable(place: Place) -> dict[int, Buffer]:
-    return {id: b for id, b in place.buffers.items() if id in place.kernel.inputs}
+def _mentioned(lets: list[Statement], value: Expr, variable: str) -> bool:
+    return any(elementwise.depends(e, variable, set()) for e in (value, *(e for s in lets for e in expressions(s))))
 
 
 def _batch(at: Position, operand: Op) -> Position:

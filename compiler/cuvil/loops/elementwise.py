@@ -3,11 +3,12 @@ from __future__ import annotations
 
 from ..ir.function import Op
 from ..ir.scalar import Index
+from ..targets import Target
 from .index import simplify
-from .nest import Let, Load, Local, Statement, Store
+from .nest import Check, Let, Load, Local, Statement, Store, Total
 from .place import Place, offset
 from .pull import Pull
-from .schedule import Axis, expressions, merge, nested, outermost, vector_loop
+from .schedule import Axis, expressions, merge, outermost, vector_loop
 
 
 def lower(place: Place) -> list[Statement]:
@@ -28,12 +29,16 @@ def one(place: Place, op: Op) -> list[Statement]:
     value = pull.value(op.id, index)
     origins = (f"ir:%{op.id}",)
     store = Store(place.buffers[op.id], simplify(offset(op, index), pull.ranges), value, origins)
-    axes, body = merge(axes, [*pull.statements, store])
+    return loops(axes, [*pull.statements, store], place.target, origins)
+
+
+def loops(axes: list[Axis], body: list[Statement], target: Target, origins: tuple[str, ...]) -> list[Statement]:
+    """Loops over axes around statements of one element, the last axis as vectors."""
+    axes, body = merge(axes, body)
     if not axes:
         return body
     outer, inner = split(body, axes[-1].var)
-    loops = [*outer, vector_loop(axes[-1], inner, place.target, 2, origins)]
-    return outermost(axes[:-1], loops, place.target, origins)
+    return outermost(axes[:-1], [*outer, vector_loop(axes[-1], inner, target, 2, origins)], target, origins)
 
 
 def split(body: list[Statement], var: str) -> tuple[list[Statement], list[Statement]]:
@@ -42,12 +47,12 @@ def split(body: list[Statement], var: str) -> tuple[list[Statement], list[Statem
     inner: list[Statement] = []
     changing: set[str] = set()
     for statement in body:
-        if isinstance(statement, Store) or any(depends(e, var, changing) for e in expressions(statement)):
-            inner.append(statement)
-            if isinstance(statement, Let):
-                changing.add(statement.name)
-        else:
+        if isinstance(statement, (Let, Check)) and not any(depends(e, var, changing) for e in expressions(statement)):
             outer.append(statement)
+            continue
+        inner.append(statement)
+        if isinstance(statement, (Let, Total)):
+            changing.add(statement.name if isinstance(statement, Let) else statement.let)
     return outer, inner
 
 

@@ -18,6 +18,7 @@ class Target:
     needs          host features (LLVM names) that must be there to choose it for a running machine
     vector_bytes   width of a vector register; registers: how many of them
     fma            whether a fused multiply-add is one instruction
+    halves         whether converting between f16 and f32 is one instruction
     l1, l2         bytes of data cache of one core
     tiles          matmul register tiles (rows, vectors), the favourite first: sums, a row of vectors and one element in registers
     parallel_from  estimated element operations from which a kernel is worth waking threads for
@@ -32,6 +33,7 @@ class Target:
     vector_bytes: int = 16
     registers: int = 16
     fma: bool = False
+    halves: bool = False
     l1: int = 32 * 1024
     l2: int = 512 * 1024
     tiles: tuple[tuple[int, int], ...] = ((4, 2), (8, 1))
