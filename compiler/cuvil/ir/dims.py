@@ -153,23 +153,58 @@ def product(dims: tuple[Dim, ...] | list[Dim]) -> Dim:
     return result
 
 
+def bounds(dim: Dim) -> tuple[int | None, int | None]:
+    """The least and the greatest value whatever the symbols are, from the bounds of each term; None where there is none."""
+    low: int | None = 0
+    high: int | None = 0
+    for monomial, coefficient in _terms(dim):
+        least, most = _monomial_bounds(monomial)
+        if coefficient < 0:
+            least, most = most, least
+        low = None if low is None or least is None else low + coefficient * least
+        high = None if high is None or most is None else high + coefficient * most
+    return low, high
+
+
+def _monomial_bounds(monomial: Monomial) -> tuple[int | None, int | None]:
+    low: int | None = 1
+    high: int | None = 1
+    for atom in monomial:
+        least, most = _atom_bounds(atom)
+        if least is None or least < 0:                           # a factor of either sign: only a lone atom keeps its bounds
+            return (least, most) if len(monomial) == 1 else (None, None)
+        low, high = low * least, None if high is None or most is None else high * most
+    return low, high
+
+
+def _atom_bounds(atom: Atom) -> tuple[int | None, int | None]:
+    if isinstance(atom, str):
+        return 1, None
+    left, right = bounds(atom.left), bounds(atom.right)
+    known = lambda values: [v for v in values if v is not None]
+    match atom.operator:
+        case "min":
+            return (None if None in (left[0], right[0]) else min(left[0], right[0])), min(known((left[1], right[1])), default=None)
+        case "max":
+            return max(known((left[0], right[0])), default=None), (None if None in (left[1], right[1]) else max(left[1], right[1]))
+        case "%" if right[0] is not None and right[0] > 0:
+            return 0, None if right[1] is None else right[1] - 1
+        case "//" if right[0] is not None and right[0] > 0:
+            low = None if left[0] is None else left[0] // right[0] if left[0] < 0 else 0 if right[1] is None else left[0] // right[1]
+            high = None if left[1] is None else left[1] // right[0] if left[1] >= 0 else -1
+            return low, high
+    return None, None
+
+
 def at_least(dim: Dim, bound: int) -> bool:
-    """Proved: dim >= bound whatever the symbols are. (Every atom but `%` is taken as >= 1, `//` and `%` as >= 0.)"""
-    if isinstance(dim, int):
-        return dim >= bound
-    least = 0
-    for monomial, coefficient in dim.terms:
-        if coefficient < 0 and monomial:
-            return False
-        if not monomial:
-            least += coefficient
-        elif all(isinstance(atom, str) for atom in monomial):
-            least += coefficient
-    return least >= bound
+    """Proved: dim >= bound whatever the symbols are."""
+    low = bounds(dim)[0]
+    return low is not None and low >= bound
 
 
 def at_most(dim: Dim, bound: int) -> bool:
-    return at_least(-dim, -bound)
+    high = bounds(dim)[1]
+    return high is not None and high <= bound
 
 
 def proved_different(a: Dim, b: Dim) -> bool:

@@ -2,7 +2,7 @@
 
     func @mlp(%0: f32[B, 768] "x", parameter %1: f32[768] "fc.weight") -> tensor {
       %2 = constant {dtype = f32, value = 2.0} : f32[]
-      %3 "h" = mul %0, %2 : f32[B, 768] @ "a.py":3:4-3:9 BinaryOperation < "a.py":9:0-9:4
+      %3 "h" = mul %0, %2 : f32[B, 768] @ "a.py":3:4-3:9:BinaryOperation < "a.py":9:0-9:4
       return %3
     }
 
@@ -48,8 +48,7 @@ def print_value(value: Any) -> str:
         case None:
             return "none"
         case float():
-            text = repr(value)
-            return text
+            return repr(value)
         case int() | DType():
             return str(value)
         case str():
@@ -69,7 +68,7 @@ def _label(label: str) -> str:
 def _located(origins, locations: bool) -> str:
     if not locations or not origins:
         return ""
-    return " @ " + " | ".join(f"{_span(o.span)}{' ' + o.node if o.node else ''}{''.join(' < ' + _span(c) for c in o.callers)}" for o in origins)
+    return " @ " + " | ".join(f"{_span(o.span)}{':' + o.node if o.node else ''}{''.join(' < ' + _span(c) for c in o.callers)}" for o in origins)
 
 
 def _span(span: Span) -> str:
@@ -96,7 +95,7 @@ class _Reader:
 
     def advance(self) -> str:
         """The current token; the next becomes current. Empty at the end."""
-        before, self.start = self.token, self.place
+        before = self.token
         found = _TOKEN.match(self.text, self.place)
         self.token = found.group(1) if found and found.group(1).strip() else ""
         self.place = found.end() if found else len(self.text)
@@ -133,7 +132,9 @@ class _Reader:
         return self.advance()
 
     def value_id(self) -> int:
-        self.take("%")
+        if self.token != "%":
+            raise self.fail("a value such as %3")
+        self.advance()
         return self.integer()
 
     def until(self, stops: str) -> str:
@@ -178,10 +179,10 @@ class _Reader:
             ops.append(self.op())
         self.take("return")
         results = []
-        while self.token == "%":
+        if self.token == "%":
             results.append(self.value_id())
-            if not self.took(","):
-                break
+            while self.took(","):
+                results.append(self.value_id())
         self.take("}")
         return Function(name, tuple(ops), tuple(results), returns, origins[0] if origins else None)
 
@@ -199,10 +200,10 @@ class _Reader:
         label = self.string() if self.token.startswith('"') else ""
         self.take("=")
         name, operands, attrs = self.word(), [], []
-        while self.token == "%":
+        if self.token == "%":
             operands.append(self.value_id())
-            if not self.took(","):
-                break
+            while self.took(","):
+                operands.append(self.value_id())
         if self.took("{"):
             while self.token != "}":
                 key = self.word()
@@ -275,7 +276,7 @@ class _Reader:
         found = []
         while True:
             span = self.span()
-            node = self.word() if re.match(r"[^\W\d]", self.token) else ""
+            node = self.word() if self.took(":") else ""
             callers = []
             while self.took("<"):
                 callers.append(self.span())

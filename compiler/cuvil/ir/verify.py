@@ -24,7 +24,9 @@ def verify(function: Function, origins: bool = False) -> Function:
         missing = [o for o in op.operands if o not in known]
         if missing:
             raise _broken(function, op, f"%{missing[0]} is used before it is defined")
-        if tuple(sorted(op.attrs)) != op.attrs and [k for k, _ in op.attrs] != sorted(k for k, _ in op.attrs):
+        if definition.arity is not None and len(op.operands) != definition.arity:
+            raise _broken(function, op, f"it takes {definition.arity} operand{'s' * (definition.arity != 1)}")
+        if [name for name, _ in op.attrs] != sorted(name for name, _ in op.attrs):
             raise _broken(function, op, "its attributes are not in order")
         if definition.kind != "source":
             try:
@@ -33,8 +35,6 @@ def verify(function: Function, origins: bool = False) -> Function:
                 raise _broken(function, op, f"its typing rule fails: {error}") from None
             if inferred != op.type:
                 raise _broken(function, op, f"its type is {op.type}, its operands give {inferred}")
-        elif op.operands:
-            raise _broken(function, op, "a source has no operands")
         if origins and not op.origins:
             raise _broken(function, op, "it has lost its origin")
         known[op.id] = op.type

@@ -91,7 +91,7 @@ composite("attention", _infer, _attention, "softmax(q @ k.T * scale + mask) @ v"
            example("F.scaled_dot_product_attention(q, q, q, attn_mask=m, scale=0.5)", q="f32[2, 2, 3, 4]", m="f32[2, 1, 3, 3]"),
            example("F.scaled_dot_product_attention(q, k, k, enable_gqa=True)", q="f32[1, 4, 3, 8]", k="f32[1, 2, 5, 8]"),
            example("F.scaled_dot_product_attention(q, q, q, is_causal=True)", q="f16[1, 2, 3, 4]"),
-           example("F.scaled_dot_product_attention(q, q, q, attn_mask=(q.sum(-1, keepdim=True) > 100))", q="f32[1, 1, 3, 4]")])
+           example("F.scaled_dot_product_attention(q, q, q, attn_mask=(q.sum(-1, keepdim=True) > 100))", q="f32[1, 1, 3, 4]")], arity=None)
 
 
 @spelled("torch.nn.functional.scaled_dot_product_attention")

@@ -12,8 +12,8 @@ from .builder import Builder
 from .definition import COMPOSITE, DEFINITIONS, Definition, define
 
 
-def composite(name: str, infer, decompose, summary: str, examples: Sequence[Any] = ()) -> Definition:
-    return define(name, COMPOSITE, infer=infer, decompose=decompose, summary=summary, examples=tuple(examples),
+def composite(name: str, infer, decompose, summary: str, examples: Sequence[Any] = (), arity: int | None = 1) -> Definition:
+    return define(name, COMPOSITE, arity=arity, infer=infer, decompose=decompose, summary=summary, examples=tuple(examples),
                   evaluate=lambda arrays, attrs: _evaluate(name, arrays, attrs),
                   flops=lambda type, operands, attrs: _flops(name, tuple(operands), sorted_attrs(attrs)))
 

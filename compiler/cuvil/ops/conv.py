@@ -73,7 +73,7 @@ def _conv2d(arrays, attrs):
     return np.ascontiguousarray(result.transpose(0, 3, 1, 2)).astype(x.dtype)
 
 
-define("conv2d", CONVOLUTION, infer=_infer_conv2d, evaluate=_conv2d, summary="sums of products of windows of an image with a kernel",
+define("conv2d", CONVOLUTION, arity=2, infer=_infer_conv2d, evaluate=_conv2d, summary="sums of products of windows of an image with a kernel",
        flops=lambda type, operands, attrs: 2 * numel(type) * product(operands[1].shape[1:]) if operands[1].shape else 0,
        examples=(example("F.conv2d(x, w)", x="f32[2, 3, 6, 5]", w="f32[4, 3, 3, 2]"), example("F.conv2d(x, w, c, stride=2, padding=1)", x="f32[1, 2, 7, 8]", w="f32[3, 2, 3, 3]", c="f32[3]"),
                  example("F.conv2d(x, w, padding='same', dilation=(1, 3))", x="f32[1, 4, 7, 9]", w="f32[3, 4, 2, 4]"),

@@ -89,6 +89,7 @@ class Definition:
     combine    REDUCTION and WINDOW: the primitive that folds ("add", "maximum", ...); identity gives its start for a dtype
     examples   pairs that are its tests and documentation: see Example
     summary    one line for hover and documentation
+    arity      how many operands it takes; None when that varies
     """
 
     name: str
@@ -103,6 +104,7 @@ class Definition:
     combine: str = ""
     identity: Callable[[Any], Any] | None = None
     examples: tuple[Example, ...] = ()
+    arity: int | None = 1
 
 
 @dataclass(frozen=True)

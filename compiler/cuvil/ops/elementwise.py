@@ -171,10 +171,10 @@ def _default_examples(name: str):
 for _name in (*UNARY, *BINARY, *COMPARE):
     define(_name, ELEMENTWISE, infer=_infer(_name), flops=_flops(_name),
            evaluate=lambda arrays, attrs, meaning=MEANING[_name]: meaning(*arrays),
-           summary=f"{_name} of elements", examples=(*_default_examples(_name), *_EXAMPLES.get(_name, ())))
+           arity=1 if _name in UNARY else 2, summary=f"{_name} of elements", examples=(*_default_examples(_name), *_EXAMPLES.get(_name, ())))
 
 define("select", ELEMENTWISE, infer=_infer_select, flops=_flops("select"), evaluate=lambda arrays, attrs: np.where(*arrays),
-       summary="the second operand's element where the condition holds, else the third's",
+       arity=3, summary="the second operand's element where the condition holds, else the third's",
        examples=(example("torch.where(x > 0, x, y)", x="f32[2, 3]", y="f32[3]"), example("torch.where(m, x, 0)", m="bool[4]", x="f32[4]"),
                  example("np.where(m, 1.0, 0.0)", m="bool[4]"), example("np.where(m, x, 0)", m="bool[4]", x="f32[4]"),
                  example("x.masked_fill(m, float('-inf'))", m="bool[2, 1]", x="f32[2, 3]"), example("x.masked_fill(m, -9)", m="bool[4]", x="i64[4]")))

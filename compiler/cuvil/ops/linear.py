@@ -40,7 +40,7 @@ def _matmul(arrays, attrs):
     return np.matmul(a, c)
 
 
-define("matmul", CONTRACTION, infer=_infer_matmul, evaluate=_matmul, summary="the matrix product of the last two axes",
+define("matmul", CONTRACTION, arity=2, infer=_infer_matmul, evaluate=_matmul, summary="the matrix product of the last two axes",
        flops=lambda type, operands, attrs: 2 * numel(type) * operands[0].shape[-1] if operands[0].shape else 0,
        examples=(example("x @ y", x="f32[2, 3]", y="f32[3, 4]"), example("torch.matmul(x, y)", x="f32[2, 1, 3, 4]", y="f32[5, 4, 2]"),
                  example("x @ y", x="f32[3]", y="f32[3, 4]"), example("x @ y", x="f32[2, 3]", y="f32[3]"), example("torch.dot(x, y)", x="f32[5]", y="f32[5]"),
@@ -77,7 +77,7 @@ def _linear(b: Builder, operands, attrs):
 
 composite("linear", _infer_linear, _linear, "x @ weight.T + bias",
           [example("F.linear(x, w, c)", x="f32[2, 3]", w="f32[4, 3]", c="f32[4]"), example("F.linear(x, w)", x="f32[5, 2, 3]", w="f32[4, 3]"),
-           example("F.linear(x, w)", x="f32[3]", w="f32[4, 3]")])
+           example("F.linear(x, w)", x="f32[3]", w="f32[4, 3]")], arity=None)
 
 
 def product_of(b: Builder, x: Op, y: Op) -> Op:
@@ -284,7 +284,7 @@ composite("einsum", _infer_einsum, _einsum, "a sum of products, axes named by le
           [example("torch.einsum('bhqd,bhkd->bhqk', x, y)", x="f32[2, 2, 3, 4]", y="f32[2, 2, 5, 4]"), example("torch.einsum('ij,jk', x, y)", x="f32[2, 3]", y="f32[3, 4]"),
            example("torch.einsum('...ij->...ji', x)", x="f32[2, 3, 4]"), example("np.einsum('i,j->ij', x, y)", x="f64[2]", y="f64[3]"),
            example("torch.einsum('bi,bi->b', x, y)", x="f32[2, 3]", y="f32[2, 3]"), example("torch.einsum('ij->', x)", x="f32[2, 3]"),
-           example("torch.einsum('ab,bc,cd->ad', x, y, z)", x="f32[2, 3]", y="f32[3, 4]", z="f32[4, 2]"), example("torch.einsum('b...d,d->b...', x, y)", x="f32[2, 5, 3]", y="f32[3]")])
+           example("torch.einsum('ab,bc,cd->ad', x, y, z)", x="f32[2, 3]", y="f32[3, 4]", z="f32[4, 2]"), example("torch.einsum('b...d,d->b...', x, y)", x="f32[2, 5, 3]", y="f32[3]")], arity=None)
 
 
 @spelled("torch.einsum", "numpy.einsum")

@@ -17,8 +17,8 @@ from .definition import MOVEMENT, SOURCE, TypeRuleError, define, example
 from .rules import broadcastable, check_axis, common, no_flops, shapes
 
 
-def _movement(name: str, infer, evaluate, at, summary: str, examples=(), guard=None):
-    define(name, MOVEMENT, infer=infer, evaluate=evaluate, flops=no_flops, at=at, guard=guard, summary=summary, examples=tuple(examples))
+def _movement(name: str, infer, evaluate, at, summary: str, examples=(), guard=None, arity: int | None = 1):
+    define(name, MOVEMENT, arity=arity, infer=infer, evaluate=evaluate, flops=no_flops, at=at, guard=guard, summary=summary, examples=tuple(examples))
 
 
 # --- sources and constants ------------------------------------------------------------------------------------------
@@ -27,8 +27,8 @@ def _given(operands, attrs):
     raise ValueError("an input or parameter is made with Builder.input and Builder.parameter, with its type")
 
 
-define("input", SOURCE, infer=_given, evaluate=_given, flops=no_flops, summary="an argument of the function")
-define("parameter", SOURCE, infer=_given, evaluate=_given, flops=no_flops, summary="a weight of the model")
+define("input", SOURCE, arity=0, infer=_given, evaluate=_given, flops=no_flops, summary="an argument of the function")
+define("parameter", SOURCE, arity=0, infer=_given, evaluate=_given, flops=no_flops, summary="a weight of the model")
 
 
 def literal_shape(value) -> tuple[int, ...]:
@@ -66,7 +66,7 @@ def _literal(arrays, attrs):
 
 _movement("constant", lambda operands, attrs: TensorType(literal_shape(attrs["value"]), attrs["dtype"]), _literal, _literal_at,
           "a number, or a small table of numbers", [example("torch.tensor([[1.0, 2.0], [3.0, 4.0]]) * x", x="f32[2]"),
-                                                    example("x + torch.tensor(3)", x="i32[2]")])
+                                                    example("x + torch.tensor(3)", x="i32[2]")], arity=0)
 
 _movement("iota", lambda operands, attrs: TensorType(tuple(attrs["shape"]), attrs["dtype"]),
           lambda arrays, attrs: np.broadcast_to(np.arange(attrs["shape"][attrs["axis"]]).astype(attrs["dtype"].numpy if attrs["dtype"] != DType.BF16 else "f4").reshape(
@@ -74,7 +74,7 @@ _movement("iota", lambda operands, attrs: TensorType(tuple(attrs["shape"]), attr
           lambda type, operands, attrs, index, read: cast(index[attrs["axis"]], type.dtype),
           "the index along an axis", [example("torch.arange(5)"), example("torch.arange(2, 11, 3)"), example("torch.arange(4.0)"),
                                       example("np.arange(5)"), example("torch.arange(0, 1, 0.1)"), example("np.arange(1, 3, 0.5)"),
-                                      example("torch.arange(5, 0, -2, dtype=torch.float32)")])
+                                      example("torch.arange(5, 0, -2, dtype=torch.float32)")], arity=0)
 
 
 # --- reshape --------------------------------------------------------------------------------------------------------
@@ -277,7 +277,7 @@ _movement("concat", _infer_concat, lambda arrays, attrs: np.concatenate(arrays, 
           [example("torch.cat([x, y], dim=1)", x="f32[2, 3]", y="f32[2, 1]"), example("torch.stack([x, x], -1)", x="f32[2, 3]"),
            example("np.concatenate((x, y))", x="f32[2, 3]", y="f64[1, 3]"), example("np.stack([x, x, x], axis=1)", x="f32[2, 3]"),
            example("torch.roll(x, 2, 0)", x="f32[5, 2]"), example("torch.hstack([x, x])", x="f32[2, 3]"), example("np.vstack([x, x])", x="f32[3]"),
-           example("torch.cat([x, y])", x="i32[2]", y="f32[0]")])
+           example("torch.cat([x, y])", x="i32[2]", y="f32[0]")], arity=None)
 
 
 def _infer_pad(operands, attrs):
@@ -371,7 +371,7 @@ _movement("take", _infer_take,
            example("F.embedding(i, w)", i=np.array([[0, 3], [2, 2]]), w="f32[5, 4]"), example("torch.index_select(x, 1, i)", x="f32[2, 5]", i=np.array([4, 0])),
            example("np.take(x, i, axis=0)", x="f32[5, 3]", i=np.array([3, 0])), example("x[i, j]", x="f32[5, 4]", i=np.array([-1, 0]), j=np.array([2, 3])),
            example("x[i]", x="f32[5]", i=np.array(2))],
-          guard=lambda type, operands, attrs, index, read: _inside(_take_index(type, operands, attrs, index, read), operands[0].shape[attrs["axis"]]))
+          arity=2, guard=lambda type, operands, attrs, index, read: _inside(_take_index(type, operands, attrs, index, read), operands[0].shape[attrs["axis"]]))
 
 
 def _infer_gather(operands, attrs):
@@ -413,5 +413,5 @@ def _gather_at(type, operands, attrs, index, read):
 _movement("gather", _infer_gather, _gather, _gather_at, "along an axis, the element at the position that the index tensor gives",
           [example("torch.gather(x, 1, i)", x="f32[2, 5]", i=np.array([[4, 0, 1]])), example("x.gather(0, i)", x="f32[3, 2]", i=np.array([[2, 0], [1, 1]])),
            example("np.take_along_axis(x, i, axis=1)", x="f32[2, 5]", i=np.array([[-1], [0]]))],
-          guard=lambda type, operands, attrs, index, read: _inside(
+          arity=2, guard=lambda type, operands, attrs, index, read: _inside(
               _position(read(1, tuple(index)), operands[0].shape[attrs["axis"]], attrs["negative"]), operands[0].shape[attrs["axis"]]))

@@ -73,9 +73,9 @@ def _rms_norm(b: Builder, operands, attrs):
 
 composite("layer_norm", _infer_trailing("layer_norm"), _layer_norm, "centred and scaled to unit variance over the last axes",
           [example("F.layer_norm(x, (5,), w, c, 1e-5)", x="f32[2, 5]", w="f32[5]", c="f32[5]"), example("F.layer_norm(x, (3, 4), eps=1e-3)", x="f32[2, 3, 4]"),
-           example("F.layer_norm(x, [4], w)", x="f16[3, 4]", w="f16[4]")])
+           example("F.layer_norm(x, [4], w)", x="f16[3, 4]", w="f16[4]")], arity=None)
 composite("rms_norm", _infer_trailing("rms_norm"), _rms_norm, "scaled to a root mean square of 1 over the last axes",
-          [example("F.rms_norm(x, (5,), w, 1e-6)", x="f32[2, 5]", w="f32[5]"), example("F.rms_norm(x, (4,))", x="f32[3, 4]")])
+          [example("F.rms_norm(x, (5,), w, 1e-6)", x="f32[2, 5]", w="f32[5]"), example("F.rms_norm(x, (4,))", x="f32[3, 4]")], arity=None)
 
 
 def _infer_channels(name: str):
@@ -119,10 +119,10 @@ def _batch_norm(b: Builder, operands, attrs):
 
 composite("group_norm", _infer_channels("group_norm"), _group_norm, "centred and scaled to unit variance over groups of channels",
           [example("F.group_norm(x, 2, w, c)", x="f32[2, 4, 3]", w="f32[4]", c="f32[4]"), example("F.group_norm(x, 1)", x="f32[2, 4]"),
-           example("F.instance_norm(x)", x="f32[2, 3, 5]")])
+           example("F.instance_norm(x)", x="f32[2, 3, 5]")], arity=None)
 composite("batch_norm", _infer_channels("batch_norm"), _batch_norm, "centred and scaled by given statistics of each channel",
           [example("F.batch_norm(x, m, v.abs(), w, c)", x="f32[2, 3, 4]", m="f32[3]", v="f32[3]", w="f32[3]", c="f32[3]"),
-           example("F.batch_norm(x, m, v.abs(), eps=1e-3)", x="f32[2, 3]", m="f32[3]", v="f32[3]")])
+           example("F.batch_norm(x, m, v.abs(), eps=1e-3)", x="f32[2, 3]", m="f32[3]", v="f32[3]")], arity=None)
 
 
 def present(*parts):

@@ -36,21 +36,29 @@ def torch_dtype(values: Sequence[TensorType | Any]) -> DType | None:
     """PyTorch: tensors with axes decide unless a 0-d tensor, and after it a Python number, is of a higher category.
 
     Source: "Type promotion" in the PyTorch documentation (torch.result_type)."""
+    if any(isinstance(v, TensorType) and v.shape is None for v in values):
+        return _whatever_rank(values)
     tiers: list[DType | None] = [None, None, None]
     for value in values:
-        if isinstance(value, TensorType):
-            if value.dtype is None or value.shape is None:
-                if value.dtype is None:
-                    return None
-            dtype, tier = value.dtype, 1 if value.shape == () else 0
-        else:
+        if not isinstance(value, TensorType):
             dtype, tier = _torch_weak(value), 2
+        elif value.dtype is None:
+            return None
+        else:
+            dtype, tier = value.dtype, 1 if value.shape == () else 0
         tiers[tier] = dtype if tiers[tier] is None else promote(tiers[tier], dtype)
     result = None
     for dtype in tiers:
         if dtype is not None and (result is None or _CATEGORY[dtype.value[2]] > _CATEGORY[result.value[2]]):
             result = dtype
     return result
+
+
+def _whatever_rank(values: Sequence[TensorType | Any]) -> DType | None:
+    """The dtype if it is the same whether tensors of unknown rank have axes or not."""
+    found = {torch_dtype([TensorType(shape, v.dtype) if isinstance(v, TensorType) and v.shape is None else v for v in values])
+             for shape in ((), (2,))}
+    return found.pop() if len(found) == 1 else None
 
 
 def numpy_dtype(values: Sequence[TensorType | Any]) -> DType | None:
