@@ -157,8 +157,9 @@ def walked(workspace: Workspace, steps: int, namespace: Namespace, definition: D
 
 
 def walk_function(walk: Walk, namespace: Namespace, definition: Definition, inputs: dict[str, TensorType] | None,
-                  cls: UserClass | None = None) -> Outcome:
-    """Walk a function or method with its own parameters (or the given types) as inputs. cls: of `self`, if a method is inherited."""
+                  cls: UserClass | Instance | None = None) -> Outcome:
+    """Walk a function or method with its own parameters (or the given types) as inputs. cls: of `self`, if a method is inherited;
+    an Instance is `self` as it is (a live module, see live.py)."""
     node = definition.node
     outcome = Outcome(None, None, None, {}, None)
     frame = Frame(namespace, definition)
@@ -196,7 +197,8 @@ def owner_class(walk: Walk, namespace: Namespace, definition: Definition) -> Use
     return UserClass(owner.name, owner.node, namespace) if owner is not None and isinstance(owner.node, cst.ClassDef) else None
 
 
-def _receiver(walk: Walk, namespace: Namespace, definition: Definition, owner: UserClass | None, cls: UserClass | None) -> Value | None:
+def _receiver(walk: Walk, namespace: Namespace, definition: Definition, owner: UserClass | None,
+              cls: UserClass | Instance | None) -> Value | None:
     """`self`: an object of the class, made with the defaults of its `__init__`."""
     if owner is None:
         return None
@@ -207,7 +209,7 @@ def _receiver(walk: Walk, namespace: Namespace, definition: Definition, owner: U
         return owner
     if definition.name.endswith(".__init__"):
         return Instance(owner)
-    return prototype(walk, cls or owner)
+    return cls if isinstance(cls, Instance) else prototype(walk, cls or owner)
 
 
 def prototype(walk: Walk, owner: UserClass) -> Instance:
