@@ -23,7 +23,7 @@ class ConvNet(nn.Module):
         )
         self.head = nn.Linear(2 * width * 8 * 8, classes)
 
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
+    def forward(self, images: torch.FloatTensor) -> torch.Tensor:
         batch, channels, height, width = images.shape
         assert (channels, height, width) == (3, 32, 32)
         x = F.max_pool2d(F.relu(self.stem(images)), 2)

@@ -18,7 +18,7 @@ class CausalSelfAttention(nn.Module):
         self.qkv = nn.Linear(width, 3 * width)
         self.project = nn.Linear(width, width)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.FloatTensor) -> torch.Tensor:
         batch, t, width = x.shape
         q, k, v = self.qkv(x).split(width, dim=-1)
         q, k, v = (y.view(batch, t, self.heads, width // self.heads).transpose(1, 2) for y in (q, k, v))
@@ -35,7 +35,7 @@ class DecoderBlock(nn.Module):
         self.up = nn.Linear(width, 4 * width)
         self.down = nn.Linear(4 * width, width)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.FloatTensor) -> torch.Tensor:
         batch, t, width = x.shape
         assert width == 128
         x = x + self.attention(self.norm_attention(x))

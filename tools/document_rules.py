@@ -9,7 +9,7 @@ from cuvil_ide.lints import RULES
 from cuvil_ide.lints.rule import Rule
 
 FOLDER = Path(__file__).parents[1] / "docs/rules"
-FIXES = {"safe": "safe", "unsafe": "unsafe, on request", "display": "shown, not applied", "": "none"}
+FIXES = {"safe": "safe", "unsafe": "unsafe, on request", "display": "shown, not applied", "none": "none", "": "none"}
 
 
 def main() -> int:

@@ -34,4 +34,4 @@ def chosen(facts, target: Target) -> list:
             raise CuvilError(f"there is no function {target.function} in {target.path}", expected=f"one of: {known}")
         return [found]
     entries = [f for f in facts.functions if f.entry is not None]
-    return entries or [f for f in facts.functions if f.function is not None or f.refusal is not None]
+    return entries or [f for f in facts.functions if f.function is not None] or [f for f in facts.functions if f.refusal is not None]
