@@ -1,7 +1,6 @@
 """`cuvil lint` as it is used: on files, folders and standard input; with fixes, formats, settings, and files it cannot read."""
 import json
 import os
-import sys
 
 import pytest
 
@@ -13,6 +12,15 @@ CLEAN = "import torch\n\n\ndef f():\n    return torch.zeros(2, 3) @ torch.zeros(
 
 def findings(done):
     return json.loads(done.out)["findings"]
+
+
+# A real process, as a shell or CI starts it.
+def test_as_a_process(process, write):
+    write("proved.py", MISMATCH)
+    done = process("lint", "proved.py")
+    assert done.code == 1 and "proved.py:5:12" in done.out and done.err == ""
+    assert process("lint", "-", stdin=CONSTANT.encode()).code == 1
+    assert process("lint", "nowhere.py").code == 2
 
 
 # Exit codes: proved findings fail, likely ones are shown.
@@ -251,7 +259,5 @@ def test_quiet_in_pipes(cuvil, write):
     assert "\x1b[" in cuvil("lint", "a.py", env={"FORCE_COLOR": "1", "NO_COLOR": ""}).out
 
 
-def test_module_entry_is_the_command(tmp_path):
-    import subprocess
-    done = subprocess.run([sys.executable, "-m", "cuvil_cli", "--version"], capture_output=True, text=True, timeout=60)
-    assert done.stdout.startswith("cuvil ")
+def test_module_entry_is_the_command(process):
+    assert process("--version").out.startswith("cuvil ")

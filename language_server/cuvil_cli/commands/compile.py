@@ -4,7 +4,8 @@ examples:
   cuvil compile model.py                              every function decorated with @cu.compile, into .cuvil/
   cuvil compile model.py:attention --shape q=2,8,128,64 -o libattention.so
   cuvil compile model.py:attention --dim b=2          sizes by the names the code gives them
-  cuvil compile model.py:attention --emit ir,loops,asm   print stages instead of writing a library
+  cuvil compile model.py:attention --emit ir,asm      the library, and these stages as text beside it
+  cuvil compile model.py:attention --emit ir -o -     print the stage, write nothing
 
 Sizes that stay open take example sizes, which are printed and stand in the manifest. A library is for its sizes alone.
 Exit code 1 when a function is refused; libraries of earlier runs are then left as they are."""
@@ -13,9 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,29 +21,12 @@ from cuvil.diagnostics import CuvilError
 
 from .. import files
 from ..target import Target, chosen, parse
-from ..terminal import Progress, table
+from ..terminal import Progress, plural, table
 from .explain import sizes
 
 if TYPE_CHECKING:
-    from cuvil.ir.function import Function
-    from cuvil.ir.types import TensorType
-    from cuvil.pipeline import Stages
-
-LAYERS = ("cst", "captured", "ir", "kernels", "loops", "llvm", "asm", "ptx", "spirv")
-
-
-@dataclass(frozen=True)
-class Result:
-    """One function. files: what was written, the library first. refused: why nothing was."""
-
-    function: str
-    seconds: float = 0.0
-    files: tuple[str, ...] = ()
-    manifest: dict[str, Any] | None = None
-    dims: dict[str, int] | None = None
-    guessed: tuple[str, ...] = ()
-    text: str = ""
-    refused: CuvilError | None = None
+    from cuvil.frontends.python.facts import FunctionFacts
+    from cuvil.pipeline import CompiledArtifact
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,216 +34,154 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", default="cpu", help="cpu, cuda:sm_90 (PTX), opencl (SPIR-V) (default: cpu, this machine)")
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=SIZES", help="shape of an input: x=1,3,224,224 or x=f16[1,3,224,224]")
     parser.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", help="size of a symbol")
-    parser.add_argument("--opt-level", type=int, choices=(0, 1, 2), default=2, help="0: no fusion, 1: no epilogues, 2: all (default)")
-    parser.add_argument("--output", "-o", metavar="FILE", help="the library to write; only with one function")
-    parser.add_argument("--emit", metavar="LAYERS", default="", help=f"print stages instead: {', '.join(LAYERS)}; comma-separated")
+    parser.add_argument("--opt-level", type=int, choices=(0, 1, 2), help="0: no fusion, 1: no epilogues, 2: all (default: the decorator's, or 2)")
+    parser.add_argument("--output", "-o", metavar="FILE", help="the library or the folder to write (default: .cuvil/ of the project); - prints --emit")
+    parser.add_argument("--emit", metavar="STAGES", default="", help="stages to write as text: cst,ir,kernels,loops,llvm,asm")
     parser.add_argument("--format", choices=("text", "json"), default="text")
 
 
 def run(args: argparse.Namespace) -> int:
-    target, layers = parse(args.source), _layers(args.emit)
-    known = _target(args.target)
-    shapes, dims = dict(map(_shape, args.shape)), sizes(args.dim)
+    target, emit = parse(args.source), _stages(args.emit)
+    _known(args.target)
+    given, dims = dict(map(_shape, args.shape)), sizes(args.dim)
     session = _session(target)
-    functions = [f.name for f in _entries(session.facts(target.path), target)]
-    if args.output and len(functions) != 1:
-        raise CuvilError(f"--output names one library, {target.path} has {len(functions)} functions to compile: {', '.join(functions)}",
-                         expected="FILE:function with --output", hint=f"cuvil compile {target.path}:{functions[0]} -o {args.output}")
-    results = []
+    functions = _entries(session.facts(target.path), target)
+    output = _output(args.output, target, functions)
+    done: list[CompiledArtifact] = []
+    refused: dict[str, CuvilError] = {}
     with Progress("compiling", len(functions)) as progress:
-        for name in functions:
-            progress.step(name)
-            results.append(_compile(session, target.path, name, known, args, shapes, dims, layers))
+        for function in functions:
+            progress.step(function.name)
+            try:
+                shapes = {**_sized(function, given), **dims}
+                if output is None:
+                    _print(session.source(target.path), function.name, shapes, args, emit)
+                    continue
+                from cuvil.pipeline import compile_function
+                done.append(compile_function(session.source(target.path), function.name, output, shapes, args.target, emit, args.opt_level,
+                                             session.root))
+            except CuvilError as error:
+                refused[function.name] = error
     if args.format == "json":
-        print(json.dumps({"version": 1, "path": target.path, "target": known, "functions": [_entry(r) for r in results]}, indent=2))
-    else:
-        print(_text(results, known, layers))
-    refused = [r for r in results if r.refused]
-    return 0 if not refused else 1 if any(r.refused.span for r in refused) else 2
+        print(json.dumps({"version": 1, "path": target.path, "target": args.target, "functions": [
+            *({"function": a.name, **a.to_json()} for a in done), *(_refusal(name, error) for name, error in refused.items())]}, indent=2))
+    elif done or refused:
+        print(_text(done, refused))
+    return 0 if not refused else 1 if any(error.span for error in refused.values()) else 2
 
 
-def _entries(facts, target: Target) -> list:
+def _entries(facts, target: Target) -> list[FunctionFacts]:
     found = chosen(facts, target) if target.function else [f for f in facts.functions if f.entry is not None]
     if not found:
-        known = ", ".join(f.name for f in facts.functions if f.function is not None)
+        known = next((f.name for f in facts.functions if f.function is not None), "")
         raise CuvilError(f"{target.path} has no entry point", expected="a function decorated with @cu.compile, or FILE:function",
-                         hint=f"cuvil compile {target.path}:{known.partition(',')[0]}" if known else "import cuvil as cu, and put @cu.compile above one")
+                         hint=f"cuvil compile {target.path}:{known}" if known else "import cuvil as cu, and put @cu.compile above a function")
     return found
 
 
-def _compile(session, path: str, name: str, target: str, args: argparse.Namespace, shapes: dict[str, TensorType], dims: dict[str, int],
-             layers: tuple[str, ...]) -> Result:
-    start = time.perf_counter()
-    try:
-        stages, bound, guessed = _stages(session, path, name, target, args.opt_level, shapes, dims)
-        if layers:
-            return Result(name, time.perf_counter() - start, dims=bound, guessed=guessed, text="\n\n".join(_emitted(session, path, name, stages, layers)))
-        from cuvil.artifact import build
-        built = build.build(stages, dims=bound)
-        written = built.write(_library(path, name, args.output))
-        return Result(name, time.perf_counter() - start, tuple(map(str, written)), built.manifest, bound, guessed)
-    except CuvilError as error:
-        return Result(name, time.perf_counter() - start, refused=error)
+def _output(named: str | None, target: Target, functions: list[FunctionFacts]) -> Path | None:
+    """The folder or library to write; None to print."""
+    if named == "-":
+        return None
+    if named is None:
+        from cuvil.artifact.files import output_folder
+        return output_folder(files.repository(str(Path(target.path).parent)))
+    path = Path(named)
+    if path.suffix in (".so", ".dylib", ".dll") and len(functions) != 1:
+        raise CuvilError(f"--output {named} is one library, {target.path} has {len(functions)} functions: {', '.join(f.name for f in functions)}",
+                         expected="a folder, or FILE:function", hint=f"cuvil compile {target.path}:{functions[0].name} -o {named}")
+    return path
 
 
-def _stages(session, path: str, name: str, target: str, level: int, shapes: dict[str, TensorType],
-            dims: dict[str, int]) -> tuple[Stages, dict[str, int], tuple[str, ...]]:
-    """The stages at numbers: sizes given by shape or by name, and examples for what is still open."""
-    from cuvil.cost import example_sizes
+def _print(source, name: str, shapes: dict[str, Any], args: argparse.Namespace, emit: tuple[str, ...]) -> None:
     from cuvil.pipeline import Stages
-    function = _captured(session, path, name, shapes)
-    bound = {**_bind(function, shapes), **dims}
-    if unknown := [d for d in dims if d not in function.symbols]:
-        raise CuvilError(f"--dim {unknown[0]}: {name} has no size of that name", expected=f"one of: {', '.join(function.symbols) or 'none'}")
-    guessed = tuple(s for s in function.symbols if s not in bound)
-    sized = {symbol: size for symbol, size in example_sizes(function.symbols, bound).items()}
-    return Stages.of(function, target, level, sized or None), sized, guessed
+    from cuvil.pipeline.files import EMITS, captured, sizes_of
+    function, options = captured(source, name, shapes, None)
+    dims, _ = sizes_of(function, shapes)
+    level = args.opt_level if args.opt_level is not None else options.get("opt_level", 2)
+    stages = Stages.of(function, args.target, level, dims, {source.path: source.text})
+    for stage in emit or ("ir",):
+        print(EMITS[stage][1](stages), end="")
 
 
-def _captured(session, path: str, name: str, shapes: dict[str, TensorType]) -> Function:
-    """As its own annotations say; captured anew when shapes were given for inputs whose type the code leaves open."""
-    facts = session.function(path, name)
-    known = {op.attr("name"): op.type for op in facts.function.inputs} if facts.function is not None else {}
-    if unknown := [n for n in shapes if known and n not in known]:
-        raise CuvilError(f"--shape {unknown[0]}: {name} has no input of that name", expected=f"one of: {', '.join(known)}")
-    if shapes and (facts.refusal is not None or any(not t.complete for t in known.values())):
-        from cuvil.frontends.python import capture
-        return capture(session.source(path), name, shapes)
-    return session.stages(path, name).function
+def _sized(function: FunctionFacts, given: dict[str, str]) -> dict[str, Any]:
+    """Given shapes as sizes of the symbols that the code names; as types of inputs where it names none."""
+    if not given:
+        return {}
+    from cuvil.ir.types import TensorType
+    declared = {op.attr("name"): op.type for op in function.function.inputs} if function.function is not None else {}
+    if declared and (stray := [name for name in given if name not in declared]):
+        raise CuvilError(f"--shape {stray[0]}: {function.name} has no input of that name", expected=f"one of: {', '.join(declared)}")
+    if not declared or function.refusal is not None or not all(t.complete for t in declared.values()):
+        return dict(given)
+    sized: dict[str, int] = {}
+    for name, text in given.items():
+        asked, code = TensorType.parse(text if "[" in text else f"{declared[name].dtype}[{text}]"), declared[name]
+        fits = len(asked.shape) == code.rank and asked.dtype == code.dtype
+        for dim, size in zip(code.shape, asked.shape) if fits else ():
+            if str(dim).isidentifier():
+                fits &= sized.setdefault(str(dim), size) == size
+        if not fits or code.substitute(sized).shape != asked.shape:
+            known = ", ".join(f"{symbol} = {size}" for symbol, size in sized.items())
+            raise CuvilError(f"--shape {name}={text} does not fit", expected=f"{code}" + (f" with {known}" if known else ""))
+    return sized
 
 
-def _bind(function: Function, shapes: dict[str, TensorType]) -> dict[str, int]:
-    """Sizes of symbols, read off the given shapes. A number that clashes with the code's own is an error."""
-    bound: dict[str, int] = {}
-    for op in function.inputs:
-        given = shapes.get(op.attr("name"))
-        if given is None:
-            continue
-        what = f"--shape {op.attr('name')}={','.join(map(str, given.shape))}"
-        if len(given.shape) != op.type.rank:
-            raise CuvilError(f"{what} has {len(given.shape)} axes", expected=f"{op.type}, {op.type.rank} axes")
-        for dim, size in zip(op.type.shape, given.shape):
-            symbol = str(dim)
-            if isinstance(dim, int) or not symbol.isidentifier():
-                continue
-            if bound.setdefault(symbol, size) != size:
-                raise CuvilError(f"{what} gives {symbol} = {size}, another shape gives {bound[symbol]}", expected=f"one size for {symbol}")
-        if any(isinstance(dim, int) and dim != size for dim, size in zip(op.type.substitute(bound).shape, given.shape)):
-            raise CuvilError(f"{what} does not fit", expected=str(op.type))
-    return bound
-
-
-def _shape(text: str) -> tuple[str, TensorType]:
-    from cuvil.ir.types import DType, TensorType
+def _shape(text: str) -> tuple[str, str]:
+    """("x", "1,3,224,224") or ("x", "f16[1, 3]"), checked."""
+    from cuvil.ir.types import DType
     name, equals, shape = text.partition("=")
-    match = re.fullmatch(r"(?:(\w+)\[)?((?:\d+(?:[,x]\d+)*)?)\]?", shape.replace(" ", ""))
+    match = re.fullmatch(r"(\w+)\[([\d, ]*)\]|([\d, ]*\d[\d, ]*)", shape)
     try:
         if not equals or not name.isidentifier() or match is None:
             raise ValueError
-        return name, TensorType(tuple(int(d) for d in re.split("[,x]", match[2]) if d), DType.parse(match[1] or "float32"))
+        numbers = ", ".join(part for part in re.split(r"[,\s]+", match[2] if match[1] else match[3]) if part)
+        return name, f"{DType.parse(match[1])}[{numbers}]" if match[1] else numbers
     except ValueError:
         raise CuvilError(f"--shape {text}", expected="NAME=SIZES, as in --shape x=1,3,224,224 or x=f16[1,3]") from None
 
 
-def _target(name: str) -> str:
+def _known(target: str) -> None:
     from cuvil import llvm
     try:
-        llvm.target(name)
+        llvm.target(target)
     except ValueError as error:
-        raise CuvilError(f"--target {name}: {error}") from None
-    return name
+        raise CuvilError(f"--target {target}: {error}") from None
 
 
-def _layers(text: str) -> tuple[str, ...]:
-    layers = tuple(part for part in text.replace(" ", "").split(",") if part)
-    if unknown := [layer for layer in layers if layer not in LAYERS]:
-        raise CuvilError(f"--emit {unknown[0]}: there is no such stage", expected=f"some of: {', '.join(LAYERS)}")
-    return layers
-
-
-def _library(path: str, name: str, output: str | None) -> Path:
-    if output:
-        return Path(output)
-    from cuvil.artifact.files import output_folder
-    return output_folder(files.repository(str(Path(path).parent))) / f"lib{name.replace('.', '_')}.so"
-
-
-def _emitted(session, path: str, name: str, stages: Stages, layers: tuple[str, ...]) -> Iterator[str]:
-    """The text of each stage that was asked for."""
-    from cuvil.ir.text import print_function
-    for layer in layers:
-        match layer:
-            case "cst":
-                yield _syntax(session, path, name)
-            case "captured":
-                yield print_function(stages.function, locations=True)
-            case "ir":
-                yield print_function(stages.optimized.function, locations=True)
-            case "kernels":
-                shown = (f"{k.name}: {k.kind}, ops {', '.join(f'%{i}' for i in k.ops)}, reads {', '.join(f'%{i}' for i in k.inputs)}, "
-                         f"writes {', '.join(f'%{i}' for i in k.outputs)}" for k in stages.kernels.kernels)
-                yield "\n".join(shown)
-            case "loops":
-                yield "\n\n".join(nest.text for nest in stages.nests)
-            case "llvm":
-                yield stages.llvm.text
-            case "asm":
-                yield "\n".join(line.text for line in stages.assembly)
-            case "ptx" | "spirv":
-                yield _device_code(stages, layer)
-
-
-def _device_code(stages: Stages, layer: str) -> str:
-    target = stages.target
-    if (layer == "ptx") != target.startswith("cuda") or (layer == "spirv" and target != "opencl"):
-        raise CuvilError(f"--emit {layer} with --target {target}", expected="--target cuda:sm_90 for ptx, --target opencl for spirv")
-    if layer == "ptx":
-        return "\n".join(line.text for line in stages.assembly)
-    raise CuvilError("SPIR-V is binary", expected="--output FILE.spv", hint="cuvil compile FILE:function --target opencl -o name.spv")
-
-
-def _syntax(session, path: str, name: str) -> str:
-    definition = session.facts(path).module.by_name[name]
-    depth: dict[int, int] = {}
-    lines = []
-    for node in definition.tree.walk():
-        parent = definition.tree.parent(node)
-        depth[id(node)] = depth.get(id(parent), -1) + 1
-        span = definition.span(node, path)
-        code = definition.tree.code(node).partition("\n")[0].rstrip()
-        lines.append(f"{'  ' * depth[id(node)]}{type(node).__name__} {span.line}:{span.column + 1} {code}".rstrip())
-    return "\n".join(lines)
+def _stages(text: str) -> tuple[str, ...]:
+    from cuvil.pipeline.files import EMITS
+    stages = tuple(part for part in text.replace(" ", "").split(",") if part)
+    if unknown := [stage for stage in stages if stage not in EMITS]:
+        raise CuvilError(f"--emit {unknown[0]}: there is no such stage", expected=f"some of: {', '.join(EMITS)}")
+    return stages
 
 
 def _session(target: Target):
     from cuvil_ide.session import Session
-    session = Session()
+    session = Session(files.repository(str(Path(target.path).parent)))
     session.update(target.path, files.read(target.path).source.text)
     return session
 
 
-def _entry(result: Result) -> dict[str, Any]:
-    """A function in JSON: what was written and what it costs, or why it was refused."""
-    if result.refused:
-        error = result.refused
-        return {"function": result.function, "refused": {"code": error.code, "message": str(error), "path": error.span.path if error.span else "",
-                                                         "range": error.span.to_json() if error.span else None}}
-    return {"function": result.function, "seconds": round(result.seconds, 4), "files": list(result.files), "dims": result.dims or {},
-            "examples": list(result.guessed), "manifest": result.manifest, "emitted": result.text}
+def _refusal(name: str, error: CuvilError) -> dict[str, Any]:
+    place = {"path": error.span.path, "range": error.span.to_json()} if error.span else None
+    return {"function": name, "refused": {"code": error.code, "message": str(error), "place": place}}
 
 
-def _text(results: list[Result], target: str, layers: tuple[str, ...]) -> str:
-    if layers:
-        return "\n\n".join(str(r.refused) if r.refused else r.text for r in results)
+def _text(done: list[CompiledArtifact], refused: dict[str, CuvilError]) -> str:
     rows, notes = [], []
-    for r in results:
-        if r.refused:
-            notes.append(f"{r.function}: refused\n  {str(r.refused).replace(chr(10), chr(10) + '  ')}")
-            continue
-        costs, kernels = r.manifest.get("costs", {}), r.manifest.get("kernels", [])
-        work = f"{costs['flops'] / 1e6:.2f} MFLOP, {costs['bytes'] / 1e6:.2f} MB" if "flops" in costs and "bytes" in costs else ""
-        rows.append((r.function, f"{len(kernels)} kernels", work, f"{r.seconds:.2f} s", r.files[0]))
-        if r.dims:
-            shown = ", ".join(f"{k} = {v}{' (example)' if k in r.guessed else ''}" for k, v in r.dims.items())
-            notes.append(f"{r.function}: for {shown}" + (f"; choose with --shape or --dim {r.guessed[0]}=SIZE" if r.guessed else ""))
+    for a in done:
+        costs = a.manifest.get("costs", {})
+        work = f"{costs['flops'] / 1e6:.2f} MFLOP, {costs['bytes'] / 1e6:.2f} MB" if {"flops", "bytes"} <= costs.keys() else ""
+        rows.append((a.name, plural(len(a.manifest.get("kernels", ())), "kernel"), work, f"{a.seconds:.2f} s", _shown(a.path)))
+        if a.assumed:
+            sizes = ", ".join(f"{k} = {v}" for k, v in a.assumed.items())
+            notes.append(f"{a.name}: for example sizes {sizes}; choose others with --dim {next(iter(a.assumed))}=SIZE")
+        notes += [f"{a.name}: {_shown(path)}" for path in a.paths[1:] if path.suffix not in (".h", ".json", ".safetensors")]
+    notes += [f"{name}: refused\n  {str(error).replace(chr(10), chr(10) + '  ')}" for name, error in refused.items()]
     return "\n".join([*([table(rows)] if rows else []), *notes])
+
+
+def _shown(path: Path) -> str:
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
