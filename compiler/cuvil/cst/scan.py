@@ -8,6 +8,7 @@ line that can only begin a definition, so one broken function never hides the ot
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..source import LineIndex
@@ -98,13 +99,21 @@ def split(text: str, index: LineIndex) -> list[Piece]:
 
 
 def logical_lines(text: str, index: LineIndex) -> list[Logical]:
-    lines, unclosed = _logical_lines(text, index, strict=False)
-    if unclosed:                                # an open string may have swallowed definitions up to the next docstring
-        lines, _ = _logical_lines(text, index, strict=True)
-    return lines
+    """The logical lines of a text. When a string never ends, the string that swallowed definitions is looked for and cut short."""
+    lines, unclosed, suspects = _scan(text, index, ())
+    if not unclosed:
+        return lines
+    for suspect in suspects[:8]:
+        attempt, unclosed, _ = _scan(text, index, (suspect,))
+        if not unclosed:
+            return attempt
+    return _scan(text, index, suspects)[0] if suspects else lines
 
 
-def _logical_lines(text: str, index: LineIndex, strict: bool) -> tuple[list[Logical], bool]:
+def _scan(text: str, index: LineIndex, cut: Sequence[int]) -> tuple[list[Logical], bool, list[int]]:
+    """(lines, whether a triple-quoted string is left open, where those start that hold what looks like a definition around them).
+    Strings that start at one of `cut` end with their line, and so does one that is left open."""
+    suspects: list[int] = []
     lines: list[Logical] = []
     unclosed, depth, position = False, 0, 0
     start = _significant(text, re.match(r"[ \t\f]*", text).end())
@@ -127,13 +136,15 @@ def _logical_lines(text: str, index: LineIndex, strict: bool) -> tuple[list[Logi
             depth = max(depth - 1, 0)
         elif kind == "open_triple":
             unclosed, position = True, _line_end(text, position)
-        elif strict and kind == "triple":
-            swallowed = _SWALLOWED.search(text, match.start(), match.end())
+        elif kind == "triple":
+            swallowed = _SWALLOWED.search(text, match.start(), position)
             if swallowed is not None and len(swallowed[1]) <= indent:
-                position = _line_end(text, match.start())     # the string ends with its line, so that what follows is seen
+                suspects.append(match.start())
+                if match.start() in cut:
+                    position = _line_end(text, match.start())
     if start >= 0:
         lines.append(_logical(index, start, len(text)))
-    return lines, unclosed
+    return lines, unclosed, suspects
 
 
 def _significant(text: str, position: int) -> int:

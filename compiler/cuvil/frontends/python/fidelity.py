@@ -74,7 +74,7 @@ def _wrong(op: Op, origin: Origin, source: Source, workspace: Workspace, places:
     if code is None:
         return f"no {origin.node} stands there"
     text = namespace.source.slice(origin.span)
-    if text.strip(_OUTSIDE) != code.strip(_OUTSIDE):
+    if _bare(text) != _bare(code):
         return f"the text is {text!r}, the node {code!r}"
     if op.name == "input" and code.strip() != op.label:
         return f"the input is named {op.label!r}, the text {code!r}"
@@ -87,7 +87,9 @@ def _wrong(op: Op, origin: Origin, source: Source, workspace: Workspace, places:
     return ""
 
 
-_OUTSIDE = "() \t\r\n\\"                       # a node's place is without the brackets and blanks around it
+def _bare(code: str) -> str:
+    """Code without blanks and the brackets around it: libcst prints a node by itself without the indents of its lines."""
+    return "".join(code.split()).strip("()\\")
 
 
 def _nodes(module: Module) -> dict[tuple[str, object], str]:
