@@ -9,16 +9,12 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from cuvil.diagnostics import CuvilError, Diagnostic
 from cuvil.source import Source, Span
 
 from . import files
 from .findings import FileResult
-
-if TYPE_CHECKING:
-    from cuvil.cst import SyntaxProblem
 
 CHUNK = 16                                   # files per task: enough to hide the cost of sending it
 ALONE = 24                                   # up to so many files one process is quicker than starting others
@@ -79,7 +75,8 @@ def check_text(source: Source, rules: Rules) -> FileResult:
         if analysis.failure:
             return FileResult(path, problem=analysis.failure)
         facts = analysis.facts
-        found = sorted([*found, *map(_syntax, facts.module.errors)], key=lambda d: (d.span, d.code)) + notes + list(config.notes)
+        unread = [d for d in lints.syntax_error.check(facts) if d not in found]        # said whatever rules are selected
+        found = sorted([*unread, *found], key=lambda d: (d.span, d.code)) + notes + list(config.notes)
         return FileResult(path, tuple(found), None, facts.understood, facts.unknown)
     except (RecursionError, MemoryError) as error:
         return _failed(path, f"the code is nested too deeply to be checked ({type(error).__name__})")
@@ -114,10 +111,6 @@ def named(rules: Rules) -> Rules:
         if not rules.trusted and not any(matches((pattern,), r.code, r.name) for r in RULES):    # a plugin's rules are not known yet
             raise CuvilError(f"there is no rule {pattern}", expected="codes, prefixes of codes, or names that `cuvil rule` lists", hint="cuvil rule")
     return rules
-
-
-def _syntax(error: SyntaxProblem) -> Diagnostic:
-    return Diagnostic("CUV005", "syntax-error", "syntax-error", error.what, error.span, "proved", "error")
 
 
 def _failed(path: str, why: str) -> FileResult:

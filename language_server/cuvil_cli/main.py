@@ -70,9 +70,9 @@ def _failed(error: Exception, arguments: list[str]) -> int:
         import traceback
         traceback.print_exc()
     from cuvil.diagnostics import CuvilError
-    if isinstance(error, CuvilError):        # a refusal; one without a place is about the command line itself
+    if isinstance(error, CuvilError):        # a refusal; one without a place, or of a file that cannot be read, is about the command line
         print(f"cuvil: {error}", file=sys.stderr)
-        return 1 if error.span else 2
+        return 1 if error.span and error.code != "CUV004" else 2
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
         print(f"cuvil: {place}{error.strerror or error}", file=sys.stderr)
