@@ -134,7 +134,7 @@ def test_places_after_wide_characters_are_counted_in_characters(shell: Shell):
     answer = shell.cuvil("lint", "数据", "--format", "json")
     finding = next(f for f in json.loads(answer.out)["findings"] if f["name"] == "outer-broadcast")
     assert finding["path"].endswith("мир 🚀.py")
-    assert finding["range"]["start"] == {"line": 5, "column": 29}
+    assert finding["range"]["start"] == {"line": 5, "column": 28}
 
 
 @pytest.mark.parametrize("body", ["return f(x + 1)", "return g(x)", "return (lambda y: f(y))(x)"])
