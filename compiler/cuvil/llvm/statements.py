@@ -295,8 +295,8 @@ class Phase:
                 self.pointers[key] = self._thread_memory(buffer)
             else:
                 name, place = self.w.name(), self.w.name()
-                self.w.allocas += [f"  {place} = getelementptr inbounds ptr, ptr %context, i64 {self.slots[key]}",
-                                   f"  {name} = load ptr, ptr {place}, align 8"]
+                self.w.entry += [f"  {place} = getelementptr inbounds ptr, ptr %context, i64 {self.slots[key]}{self.w.location}",
+                                   f"  {name} = load ptr, ptr {place}, align 8{self.w.location}"]
                 self.pointers[key] = name
         return self.pointers[key]
 
@@ -306,13 +306,14 @@ class Phase:
         memory, missing = w.name(), w.name()
         failed, fine = w.label("no_memory"), w.label("memory")
         w.declares["@cuvil_thread_memory"] = "declare hidden ptr @cuvil_thread_memory(i64)"
-        w.allocas += [f"  {memory} = call ptr @cuvil_thread_memory(i64 {buffer.numel * buffer.dtype.size}){w.location}",
-                      f"  {missing} = icmp eq ptr {memory}, null",
-                      f"  br i1 {missing}, label %{failed}, label %{fine}", f"{failed}:"]
+        w.entry += [f"  {memory} = call ptr @cuvil_thread_memory(i64 {buffer.numel * buffer.dtype.size}){w.location}",
+                      f"  {missing} = icmp eq ptr {memory}, null{w.location}",
+                      f"  br i1 {missing}, label %{failed}, label %{fine}{w.location}", f"{failed}:"]
         error, place = w.name(), w.name()
         code = self.check(f"there is no memory for a panel of {buffer.name}")
-        w.allocas += [f"  {place} = getelementptr inbounds ptr, ptr %context, i64 {ERROR}", f"  {error} = load ptr, ptr {place}, align 8",
-                      f"  store atomic i32 {code}, ptr {error} monotonic, align 4", "  ret void", f"{fine}:"]
+        at = w.location
+        w.entry += [f"  {place} = getelementptr inbounds ptr, ptr %context, i64 {ERROR}{at}", f"  {error} = load ptr, ptr {place}, align 8{at}",
+                      f"  store atomic i32 {code}, ptr {error} monotonic, align 4{at}", f"  ret void{at}", f"{fine}:"]
         return memory
 
     def _split(self, offset: Expr) -> tuple[int | None, Affine]:

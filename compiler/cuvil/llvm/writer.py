@@ -72,6 +72,7 @@ class Writer:
 
     target     what the machine has in one instruction: fused multiply-add, conversion of halves
     declares   intrinsics and library functions used, by name: shared by the module
+    allocas    stack memory; entry: what is looked up once before everything else
     location   the debug location put on every instruction
     """
 
@@ -79,6 +80,7 @@ class Writer:
     declares: dict[str, str]
     lines: list[str] = field(default_factory=list)
     allocas: list[str] = field(default_factory=list)
+    entry: list[str] = field(default_factory=list)
     location: str = ""
     _count: int = 0
     _labels: int = 0
@@ -220,5 +222,5 @@ class Writer:
         self.put(f"br {condition}, label %{yes}, label %{no}")
 
     def function(self, name: str, arguments: str, attributes: str, debug: str = "") -> str:
-        body = "\n".join([f"define {attributes} @{name}({arguments}) #0{debug} {{", "entry:", *self.allocas, *self.lines, "}"])
+        body = "\n".join([f"define {attributes} @{name}({arguments}) #0{debug} {{", "entry:", *self.allocas, *self.entry, *self.lines, "}"])
         return body
