@@ -17,6 +17,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..ir.dims import Dim
@@ -55,16 +56,17 @@ class TypeRuleError(Exception):
     expected  says what would have been right
     kind      a neutral class. Findings: "shape-mismatch", "index-out-of-range", "dtype-mismatch", "argument". Never findings:
               "unsupported" (right code that Cuvil does not compile), "unknown" (the result hangs on something not known)
+    results   of unsupported code the types it would give, where they are known: facts go on, only compilation ends
     """
 
-    def __init__(self, what: str, expected: str = "", kind: str = "shape-mismatch") -> None:
+    def __init__(self, what: str, expected: str = "", kind: str = "shape-mismatch", results: tuple[TensorType, ...] = ()) -> None:
         super().__init__(what)
-        self.what, self.expected, self.kind = what, expected, kind
+        self.what, self.expected, self.kind, self.results = what, expected, kind, results
 
 
-def unsupported(what: str, instead: str = "") -> TypeRuleError:
-    """A refusal of right code: what is not compiled, and what to write instead if there is something."""
-    return TypeRuleError(what, instead, "unsupported")
+def unsupported(what: str, instead: str = "", results: tuple[TensorType, ...] = ()) -> TypeRuleError:
+    """A refusal of right code: what is not compiled, what to write instead if there is something, and the types it would give."""
+    return TypeRuleError(what, instead, "unsupported", results)
 
 
 def not_known(what: str) -> TypeRuleError:
@@ -129,11 +131,13 @@ def call(b: Any, name: str, args: Sequence[Any], keywords: dict[str, Any]) -> An
     """Capture a call by its dotted name. Arguments bind to the library's own signature; TypeRuleError when they do not."""
     function = SPELLINGS[name]
     try:
-        inspect.signature(function).bind(b, *args, **keywords)
+        _signature(function).bind(b, *args, **keywords)
     except TypeError as error:
-        raise unsupported(f"{name}: {error}", "a call with the arguments Cuvil captures: "
-                          f"{name}{_shown(inspect.signature(function))}") from None
+        raise unsupported(f"{name}: {error}", f"the arguments that Cuvil captures: {name}{_shown(_signature(function))}") from None
     return function(b, *args, **keywords)
+
+
+_signature = cache(inspect.signature)                # reading a signature is most of the cost of a small call
 
 
 def _shown(signature: inspect.Signature) -> str:

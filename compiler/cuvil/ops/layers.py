@@ -13,7 +13,7 @@ from typing import Any
 from ..ir.dims import exact_quotient
 from ..ir.function import Op
 from ..ir.types import DType, TensorType
-from . import attention, conv, linear, nn, normalization, shape
+from . import attention, conv, linear, nn, normalization, pooling, recurrent, resample, shape
 from .builder import Builder
 from .definition import TypeRuleError, unsupported
 
@@ -92,6 +92,41 @@ for _rank, _function in ((1, conv.conv1d), (2, conv.conv2d)):
           device=None, dtype=None: None, _conv_forward(_function), _conv_parameters(_rank))
 
 
+def _transposed_parameters(rank: int):
+    def parameters(**c):
+        channels = exact_quotient(c["out_channels"], c["groups"])
+        if channels is None:
+            raise TypeRuleError(f"ConvTranspose with {c['out_channels']} output channels in {c['groups']} groups", "a number of groups that divides the channels", "argument")
+        return _types(c, weight=(c["in_channels"], channels, *_kernel(c["kernel_size"], rank)), bias=(c["out_channels"],) if c["bias"] else None)
+    return parameters
+
+
+def _transposed_forward(function):
+    return lambda b, p, ctor, input: function(b, input, p["weight"], p.get("bias"), ctor["stride"], ctor["padding"], ctor["output_padding"],
+                                              ctor["groups"], ctor["dilation"])
+
+
+for _rank, _function in ((1, conv.conv_transpose1d), (2, conv.conv_transpose2d)):
+    layer(f"ConvTranspose{_rank}d", lambda in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1,
+          padding_mode="zeros", device=None, dtype=None: None, _transposed_forward(_function), _transposed_parameters(_rank))
+
+layer("PReLU", lambda num_parameters=1, init=0.25, device=None, dtype=None: None, lambda b, p, ctor, input: nn.prelu(b, input, p["weight"]),
+      lambda **c: _types(c, weight=(c["num_parameters"],)))
+
+
+def _cell_parameters(gates: int):
+    return lambda **c: _types(c, weight_ih=(gates * c["hidden_size"], c["input_size"]), weight_hh=(gates * c["hidden_size"], c["hidden_size"]),
+                              bias_ih=(gates * c["hidden_size"],) if c["bias"] else None, bias_hh=(gates * c["hidden_size"],) if c["bias"] else None)
+
+
+def _cell(function):
+    return lambda b, p, ctor, input, hx=None: function(b, input, hx, p["weight_ih"], p["weight_hh"], p.get("bias_ih"), p.get("bias_hh"))
+
+
+for _name, _gates, _function in (("GRUCell", 3, recurrent.gru_cell), ("LSTMCell", 4, recurrent.lstm_cell)):
+    layer(_name, lambda input_size, hidden_size, bias=True, device=None, dtype=None: None, _cell(_function), _cell_parameters(_gates))
+
+
 # --- normalisations -------------------------------------------------------------------------------------------------
 
 def _trailing(value) -> tuple:
@@ -150,16 +185,16 @@ layer("Hardtanh", lambda min_val=-1.0, max_val=1.0, inplace=False: None, lambda 
 layer("GLU", lambda dim=-1: None, lambda b, p, ctor, input: nn.glu(b, input, ctor["dim"]))
 layer("Flatten", lambda start_dim=1, end_dim=-1: None, lambda b, p, ctor, input: shape.flatten(b, input, ctor["start_dim"], ctor["end_dim"]))
 layer("Unflatten", lambda dim, unflattened_size: None, lambda b, p, ctor, input: shape.unflatten(b, input, ctor["dim"], ctor["unflattened_size"]))
-for _name, _function in (("MaxPool1d", conv.max_pool1d), ("MaxPool2d", conv.max_pool2d)):
+for _name, _function in (("MaxPool1d", pooling.max_pool1d), ("MaxPool2d", pooling.max_pool2d)):
     layer(_name, lambda kernel_size, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False: None,
           lambda b, p, ctor, input, *, _function=_function: _function(b, input, **ctor))
 layer("AvgPool2d", lambda kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None: None,
-      lambda b, p, ctor, input: conv.avg_pool2d(b, input, **ctor))
+      lambda b, p, ctor, input: pooling.avg_pool2d(b, input, **ctor))
 layer("AvgPool1d", lambda kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True: None,
-      lambda b, p, ctor, input: conv.avg_pool1d(b, input, **ctor))
-layer("AdaptiveAvgPool2d", lambda output_size: None, lambda b, p, ctor, input: conv.adaptive_avg_pool2d(b, input, ctor["output_size"]))
+      lambda b, p, ctor, input: pooling.avg_pool1d(b, input, **ctor))
+layer("AdaptiveAvgPool2d", lambda output_size: None, lambda b, p, ctor, input: pooling.adaptive_avg_pool2d(b, input, ctor["output_size"]))
 layer("Upsample", lambda size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None: None,
-      lambda b, p, ctor, input: conv.interpolate(b, input, **ctor))
+      lambda b, p, ctor, input: resample.interpolate(b, input, **ctor))
 layer("ZeroPad2d", lambda padding: None, lambda b, p, ctor, input: shape.pad(
     b, input, (ctor["padding"],) * 4 if isinstance(ctor["padding"], int) else ctor["padding"]))
 

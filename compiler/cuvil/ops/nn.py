@@ -5,16 +5,16 @@ import math
 
 import numpy as np
 
-from ..ir.dims import Dim, floordiv, product, proved_different
+from ..ir.dims import exact_quotient, product, proved_different
 from ..ir.function import Op
 from ..ir.types import DType, TensorType
 from .builder import Builder
 from .composite import composite
-from .definition import TypeRuleError, example, spelled, unsupported
+from .definition import TypeRuleError, example, not_known, spelled, unsupported
 from .elementwise import float_operand
 from .reductions import fold, wide
-from .rules import broadcast, check_axis, common, dtype_of, shape_of
-from .shape import expanded, reshaped, transpose
+from .rules import broadcast, check_axis, dtype_of, shape_of
+from .shape import expanded, reshaped
 
 
 def _infer_float(name: str):
@@ -234,6 +234,73 @@ def elu(b: Builder, input, alpha=1.0, inplace=False):
 @spelled("torch.nn.functional.leaky_relu")
 def leaky_relu(b: Builder, input, negative_slope=0.01, inplace=False):
     return b.emit("leaky_relu", input, slope=float(negative_slope))
+
+
+@spelled("torch.nn.functional.prelu", "torch.prelu", examples=[example("F.prelu(x, w)", x="f32[2, 4, 3]", w="f32[4]"), example("F.prelu(x, w)", x="f32[5]", w="f32[1]")])
+def prelu(b: Builder, input, weight):
+    """Slopes belong to axis 1, whatever the rank."""
+    own, many = shape_of(input), shape_of(weight)
+    if product(many) != 1:
+        if len(own) < 2 or proved_different(product(many), own[1]):
+            raise TypeRuleError(f"prelu of {input.type} with slopes {weight.type}", "one slope, or one for each channel on axis 1")
+        weight = reshaped(b, weight, (own[1], *[1] * (len(own) - 2)))
+    else:
+        weight = reshaped(b, weight, ())
+    return b.emit("select", _positive(b, input), input, b.emit("mul", weight, input))
+
+
+@spelled("torch.nn.functional.selu", "torch.selu", examples=[example("F.selu(x)", x="f32[9]")])
+def selu(b: Builder, input, inplace=False):
+    """scale * elu(x, alpha). Source: Klambauer et al., 2017."""
+    return b.emit("mul", b.emit("elu", input, alpha=1.6732632423543772), b.constant(1.0507009873554805, dtype_of(input)))
+
+
+@spelled("torch.nn.functional.softsign", examples=[example("F.softsign(x)", x="f32[9]")])
+def softsign(b: Builder, input):
+    return b.emit("div", input, b.emit("add", b.constant(1.0, dtype_of(input)), b.emit("abs", input)))
+
+
+@spelled("torch.nn.functional.tanhshrink", examples=[example("F.tanhshrink(x * 3)", x="f32[9]")])
+def tanhshrink(b: Builder, input):
+    return b.emit("sub", input, b.emit("tanh", input))
+
+
+@spelled("torch.nn.functional.threshold", "torch.threshold", examples=[example("F.threshold(x, 0.1, -2.0)", x="f32[9]")])
+def threshold(b: Builder, input, threshold, value, inplace=False):
+    return b.emit("select", b.emit("le", input, b.constant(threshold, dtype_of(input))), b.constant(value, dtype_of(input)), input)
+
+
+@spelled("torch.nn.functional.cosine_similarity", "torch.cosine_similarity", examples=[example("F.cosine_similarity(x, y)", x="f32[2, 5]", y="f32[2, 5]"),
+                                                                                      example("F.cosine_similarity(x, y, dim=-1)", x="f32[3, 5]", y="f32[5]")])
+def cosine_similarity(b: Builder, x1, x2, dim=1, eps=1e-08):
+    """dot / (max(|x1|, eps) max(|x2|, eps)), after broadcasting."""
+    x, y = b.promote(x1, x2)
+    shape = broadcast([x.type, y.type], "cosine_similarity")
+    if shape is None:
+        raise not_known("cosine_similarity of unknown ranks")
+    x, y = expanded(b, x, shape), expanded(b, y, shape)
+    fix = lambda v: b.emit("maximum", fold(b, "norm", v, dim, True, p=2.0), b.constant(eps, dtype_of(v)))
+    return fold(b, "reduce_sum", b.emit("mul", b.emit("div", x, fix(x)), b.emit("div", y, fix(y))), dim, False)
+
+
+@spelled("torch.nn.functional.one_hot", examples=[example("F.one_hot(x.abs(), 9)", x="i64[4]")])
+def one_hot(b: Builder, tensor, num_classes=-1):
+    if num_classes == -1:
+        raise unsupported("one_hot without num_classes, whose size hangs on data", "num_classes=...")
+    classes = b.emit("iota", shape=(num_classes,), axis=0, dtype=dtype_of(tensor))
+    return b.cast(b.emit("eq", reshaped(b, tensor, (*shape_of(tensor), 1)), classes), DType.I64)
+
+
+@spelled("torch.nn.functional.pixel_shuffle", "torch.pixel_shuffle", examples=[example("F.pixel_shuffle(x, 2)", x="f32[1, 8, 2, 3]")])
+def pixel_shuffle(b: Builder, input, upscale_factor):
+    *lead, c, h, w = shape_of(input)
+    r, n = upscale_factor, len(lead)
+    channels = exact_quotient(c, r * r)
+    if channels is None:
+        raise TypeRuleError(f"pixel_shuffle of {input.type} by {r}", f"a number of channels that {r * r} divides")
+    x = reshaped(b, input, (*lead, channels, r, r, h, w))
+    x = b.emit("transpose", x, axes=(*range(n), n, n + 3, n + 1, n + 4, n + 2))
+    return reshaped(b, x, (*lead, channels, h * r, w * r))
 
 
 @spelled("torch.nn.functional.softplus")

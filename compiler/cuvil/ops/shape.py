@@ -760,3 +760,36 @@ def embedding(b: Builder, input, weight, padding_idx=None, max_norm=None, norm_t
     if max_norm is not None:
         raise unsupported("embedding with max_norm, which writes to the weights")
     return b.emit("take", weight, input, axis=0, negative=False)
+
+
+@spelled("torch.Tensor.unfold", examples=[example("x.unfold(1, 4, 2)", x="f32[1, 10]"), example("x.unfold(0, 2, 3)", x="f32[7, 2]")])
+def unfold(b: Builder, self, dimension, size, step):
+    """Windows along an axis become a last axis: positions i * step + j."""
+    axis, own = b.axis(dimension, self), shape_of(self)
+    if at_least(size - own[axis], 1):
+        raise TypeRuleError(f"unfold of axis {dimension} of {self.type} into windows of {size}", f"a size of at most {own[axis]}")
+    count = floordiv(own[axis] - size, step) + 1
+    start = b.emit("mul", b.emit("iota", shape=(count, 1), axis=0, dtype=DType.I64), b.constant(step, DType.I64))
+    places = b.emit("add", start, b.emit("iota", shape=(1, size), axis=1, dtype=DType.I64))
+    taken = b.emit("take", self, places, axis=axis, negative=False)
+    rank = len(own) + 1
+    return transposed(b, taken, [a for a in range(rank) if a != axis + 1] + [axis + 1])
+
+
+@spelled("torch.diagonal", "torch.Tensor.diagonal", examples=[example("torch.diagonal(x)", x="f32[3, 4]"), example("x.diagonal(-1, 1, 2)", x="f32[2, 4, 3]")])
+def diagonal(b: Builder, input, offset=0, dim1=0, dim2=1):
+    """The matrix read flat: element i of the diagonal is at first + i * (columns + 1)."""
+    first, second = b.axis(dim1, input), b.axis(dim2, input)
+    x = transposed(b, input, [a for a in range(len(shape_of(input))) if a not in (first, second)] + [first, second])
+    *lead, rows, columns = shape_of(x)
+    if isinstance(rows, Poly) or isinstance(columns, Poly):
+        raise not_known("the length of a diagonal of a symbolic matrix")
+    down, across = (0, offset) if offset >= 0 else (-offset, 0)
+    count = max(0, min(rows - down, columns - across))
+    flat = reshaped(b, x, (*lead, rows * columns))
+    return window(b, flat, {len(lead): (down * columns + across if count else 0, count, columns + 1)})
+
+
+@spelled("numpy.diagonal", "numpy.ndarray.diagonal")
+def numpy_diagonal(b: Builder, a, offset=0, axis1=0, axis2=1):
+    return diagonal(b, a, offset, axis1, axis2)
