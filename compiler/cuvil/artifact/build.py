@@ -60,7 +60,7 @@ def beside(library: Path, suffix: str) -> Path:
 
 def build(stages: Stages, values: Mapping[str, Any] | None = None, dims: Mapping[str, int] | None = None) -> Built:
     """Compile and link. values: tensors by parameter name; dims: the sizes that symbols were given, for the manifest."""
-    signature = Signature.of(stages.function)
+    signature = Signature.of(stages.optimized.function)        # of the parameters that are read
     data = parameters.safetensors(signature, values or {}) if signature.parameters else None
     key = kept.key(print_function(stages.function, locations=True), stages.target, host() if stages.target == "cpu" else "",
                    str(stages.opt_level), json.dumps(dict(dims or {})), hashlib.sha256(data).hexdigest() if data is not None else "", *compiler())
