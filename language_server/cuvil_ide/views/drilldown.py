@@ -5,16 +5,16 @@ the first column that is missing says why and where.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cuvil.diagnostics import CuvilError
 from cuvil.lineage import LAYERS, Element
 from cuvil.pipeline import cst_id, line_id, origin_chain
-from cuvil.source import Span
+from cuvil.source import Source, Span
 
 from ..protocol import Column, ColumnElement, DrilldownPayload, Graph, PanelInfo, Scope
+from ..session import read
 from .graph import draw, kernel_id, op_id
 from .scopes import scopes
 from .subject import Subject, failed, place
@@ -30,112 +30,126 @@ TITLES = {"source": "Source", "cst": "Syntax", "ir": "Tensor IR", "kernel": "Ker
 
 def payload(subject: Subject) -> DrilldownPayload:
     names = scopes(subject.facts, subject.function)
-    layers, symbols = _text_layers(subject, names)
-    origins: dict[str, tuple[str, ...]] = {}
-    for element in layers["cst"]:
-        origins[element.id] = tuple(line_id(element.span.path, n, subject.path) for n in range(element.span.line, element.span.end_line + 1))
+    shown = _Layers(subject.path, {subject.path: subject.facts.source})
+    symbols = _text(subject, names, shown)
     problems: dict[str, CuvilError] = {}
     graph = Graph([], [], 0.0, 0.0)
     if subject.concrete is not None:
         try:
-            lineage, problems = subject.concrete.lineage, dict(subject.concrete.problems)
-            _add(layers, origins, _symbolic(subject, lineage.elements), lineage.origins)
+            _lineage(subject, shown)
+            problems = dict(subject.concrete.problems)
         except Exception as error:           # a defect in a late stage costs that stage and those after it, not the panel
             problems["loop"] = failed(error, subject.function)
-            _captured(subject.concrete.optimized.function, subject.path, layers, origins)
-            _kernels(subject.concrete.kernels, layers, origins)
+            _function(subject.concrete.optimized.function, shown)
+            _kernels(subject.concrete.kernels, shown)
         graph = draw(subject.symbolic.function, subject.symbolic, {i: c.name for i, c in subject.concrete.optimized.composites.items()})
     else:
         problems["kernel"] = subject.refusal
         if subject.function.function is not None:
-            _captured(subject.function.function, subject.path, layers, origins)
+            _function(subject.function.function, shown)
             graph = draw(subject.function.function, None)
         else:
             problems["ir"] = subject.refusal
     return DrilldownPayload(
         "drilldown", subject.path, subject.name, subject.functions, subject.version, subject.stale,
-        [_column(subject, layer, layers[layer], origins, problems, symbols) for layer in LAYERS],
-        _existing(layers, origins), graph, {id: names[key] for id, key in symbols.items()}, HIGHLIGHT_DEPTH)
+        [_column(subject, layer, shown, problems, symbols) for layer in LAYERS], shown.edges(), graph,
+        {id: names[key] for id, key in symbols.items()}, HIGHLIGHT_DEPTH)
 
 
-def _text_layers(subject: Subject, names: dict[tuple[Span, str], Scope]) -> tuple[dict[str, list[Element]], dict[str, tuple[Span, str]]]:
-    """All lines and all syntax nodes of the definition, whether anything was made of them or not; and which elements are names."""
-    layers: dict[str, list[Element]] = {layer: [] for layer in LAYERS}
-    symbols: dict[str, tuple[Span, str]] = {}
-    source, span, path = subject.facts.source, subject.function.span, subject.path
+class _Layers:
+    """Elements layer by layer, each once, and what they came from. home: the file whose places need no path in their ids."""
+
+    def __init__(self, home: str, sources: dict[str, Source]) -> None:
+        self.home, self.sources = home, sources
+        self.elements: dict[str, list[Element]] = {layer: [] for layer in LAYERS}
+        self.origins: dict[str, tuple[str, ...]] = {}
+        self.present: set[str] = set()
+
+    def add(self, element: Element, origins: tuple[str, ...] = ()) -> None:
+        if element.id in self.present:
+            return
+        self.present.add(element.id)
+        self.elements[element.layer].append(element)
+        if origins:
+            self.origins[element.id] = origins
+
+    def node(self, span: Span, kind: str, text: str = "", parent: str | None = None) -> str:
+        """A syntax node and, before it, the lines it stands on. Its id."""
+        id = cst_id(span, kind, self.home)
+        if id not in self.present:
+            lines = range(span.line, span.end_line + 1)
+            for number in lines:
+                line = self.text(span.path).line(number)
+                self.add(Element(line_id(span.path, number, self.home), "source", line, None, Span(span.path, number, 0, number, len(line))))
+            shown = text or self.text(span.path).slice(span).partition("\n")[0]
+            self.add(Element(id, "cst", f"{kind} {shown}".rstrip(), parent, span), tuple(line_id(span.path, n, self.home) for n in lines))
+        return id
+
+    def text(self, path: str) -> Source:
+        if path not in self.sources:
+            try:
+                self.sources[path] = Source(path, read(path))
+            except CuvilError:               # a helper's file that is gone: its places stay, without their text
+                self.sources[path] = Source(path, "")
+        return self.sources[path]
+
+    def edges(self) -> dict[str, list[str]]:
+        """An edge to something that is not shown would lead nowhere."""
+        return {id: kept for id, sources in self.origins.items() if (kept := [s for s in dict.fromkeys(sources) if s in self.present])}
+
+
+def _text(subject: Subject, names: dict[tuple[Span, str], Scope], shown: _Layers) -> dict[str, tuple[Span, str]]:
+    """All lines and all syntax nodes of the definition, whether anything was made of them or not. Returns which elements are names."""
+    span, path = subject.function.span, subject.path
     for number in range(span.line, span.end_line + 1):
-        text = source.line(number)
-        layers["source"].append(Element(line_id(path, number, path), "source", text, None, Span(path, number, 0, number, len(text))))
+        text = subject.facts.source.line(number)
+        shown.add(Element(line_id(path, number, path), "source", text, None, Span(path, number, 0, number, len(text))))
+    symbols: dict[str, tuple[Span, str]] = {}
     definition = subject.facts.module.by_name.get(subject.name)
     if definition is None or definition.tree is None:
-        return layers, symbols
-    seen: set[str] = set()
-    enclosing: dict[int, str] = {}
+        return symbols
+    ids: dict[int, str] = {}
     for node in definition.tree.walk():
-        at, kind = definition.span(node, path), type(node).__name__
-        parent = definition.tree.parent(node)
-        above = enclosing.get(id(parent)) if parent is not None else None
-        id_ = cst_id(at, kind, path)
-        enclosing[id(node)] = id_
-        if id_ in seen:                      # two nodes of one kind and place (a statement line and its only statement differ in kind)
-            continue
-        seen.add(id_)
-        text = definition.tree.code(node).partition("\n")[0].rstrip()
-        layers["cst"].append(Element(id_, "cst", f"{kind} {text}" if text else kind, above, at))
+        at, kind, parent = definition.span(node, path), type(node).__name__, definition.tree.parent(node)
+        element = ids[id(node)] = shown.node(at, kind, definition.tree.code(node).partition("\n")[0], ids.get(id(parent)))
         if kind == "Name" and (at, node.value) in names:
-            symbols[id_] = at, node.value
-    return layers, symbols
+            symbols[element] = at, node.value
+    return symbols
 
 
-def _add(layers: dict[str, list[Element]], origins: dict[str, tuple[str, ...]], elements: Iterable[Element],
-         more: dict[str, tuple[str, ...]]) -> None:
-    """The lineage's elements after our own text layers; a text element that is there already keeps its place."""
-    present = {element.id for layer in layers.values() for element in layer}
-    for element in elements:
-        if element.id not in present:
-            layers[element.layer].append(element)
-            if element.id in more:
-                origins[element.id] = more[element.id]
-
-
-def _symbolic(subject: Subject, elements: tuple[Element, ...]) -> Iterable[Element]:
-    """IR lines with the user's symbols instead of example sizes, where the passes did the same with both."""
+def _lineage(subject: Subject, shown: _Layers) -> None:
+    """Everything that was made. IR lines have the user's symbols instead of example sizes where the passes did the same with both."""
     from cuvil.ir.text import print_op
     texts = {op_id(op.id): print_op(op) for op in subject.symbolic.function.ops}
-    return [replace(e, text=texts.get(e.id, e.text)) for e in elements]
+    lineage = subject.concrete.lineage
+    for element in lineage.elements:
+        shown.add(replace(element, text=texts.get(element.id, element.text)), lineage.origins.get(element.id, ()))
 
 
-def _captured(function: Function, path: str, layers: dict[str, list[Element]], origins: dict[str, tuple[str, ...]]) -> None:
+def _function(function: Function, shown: _Layers) -> None:
     """The IR of a function that is refused or fails later."""
     from cuvil.ir.text import print_op
-    known = {element.id for element in layers["cst"]}
     for op in function.ops:
-        layers["ir"].append(Element(op_id(op.id), "ir", print_op(op), note="" if op.origins else "made by the compiler"))
-        for origin in origin_chain(op):
-            id_ = cst_id(origin.span, origin.node, path)
-            if id_ not in known:             # a place in a helper of another file
-                known.add(id_)
-                layers["cst"].append(Element(id_, "cst", origin.node or "Expression", None, origin.span))
-            origins[op_id(op.id)] = (*origins.get(op_id(op.id), ()), id_)
+        places = tuple(dict.fromkeys(shown.node(o.span, o.node or "Expression") for o in origin_chain(op)))
+        shown.add(Element(op_id(op.id), "ir", print_op(op), note="" if places else "made by the compiler"), places)
 
 
-def _kernels(graph: KernelGraph, layers: dict[str, list[Element]], origins: dict[str, tuple[str, ...]]) -> None:
+def _kernels(graph: KernelGraph, shown: _Layers) -> None:
     for kernel in graph.kernels:
-        layers["kernel"].append(Element(kernel_id(kernel), "kernel", f"{kernel.name} ({kernel.kind}, {len(kernel.ops)} ops)"))
-        origins[kernel_id(kernel)] = tuple(op_id(id) for id in kernel.ops)
+        shown.add(Element(kernel_id(kernel), "kernel", f"{kernel.name} ({kernel.kind}, {len(kernel.ops)} ops)"), tuple(op_id(id) for id in kernel.ops))
 
 
-def _column(subject: Subject, layer: str, elements: list[Element], origins: dict[str, tuple[str, ...]], problems: dict[str, CuvilError],
-            symbols: dict[str, tuple[Span, str]]) -> Column:
-    depth: dict[str, int] = {}
-    shown = []
+def _column(subject: Subject, layer: str, shown: _Layers, problems: dict[str, CuvilError], symbols: dict[str, tuple[Span, str]]) -> Column:
+    elements, depth = shown.elements[layer], {}
+    rows = []
     for element in elements:
-        depth[element.id] = depth.get(element.parent, -1) + 1 if element.parent else 0
+        parent = element.parent if element.parent in depth else None
+        depth[element.id] = depth[parent] + 1 if parent else 0
         symbol = symbols[element.id][1] if element.id in symbols else ""
-        shown.append(ColumnElement(element.id, element.text, depth[element.id], element.parent if element.parent in depth else None,
-                                   place(element.span or _first_place(subject, element)), element.note, symbol))
-    mapped = len(elements) if layer == "source" else sum(1 for e in elements if origins.get(e.id))
-    return Column(layer, TITLES[layer], shown, mapped, len(elements), _made_by(subject, layer), "" if elements else _problem(layer, problems))
+        rows.append(ColumnElement(element.id, element.text, depth[element.id], parent, place(element.span or _first_place(subject, element)),
+                                  element.note, symbol))
+    mapped = len(elements) if layer == "source" else sum(1 for e in elements if shown.origins.get(e.id))
+    return Column(layer, TITLES[layer], rows, mapped, len(elements), _made_by(subject, layer), "" if elements else _problem(layer, problems))
 
 
 def _first_place(subject: Subject, element: Element) -> Span | None:
@@ -168,9 +182,3 @@ def _problem(layer: str, problems: dict[str, CuvilError]) -> str:
         if earlier in problems:
             return str(problems[earlier])
     return "nothing was made at this layer"
-
-
-def _existing(layers: dict[str, list[Element]], origins: dict[str, tuple[str, ...]]) -> dict[str, list[str]]:
-    """Edges between elements that are shown, each once; an edge to something left out would lead nowhere."""
-    present = {element.id for layer in layers.values() for element in layer}
-    return {id: kept for id, sources in origins.items() if id in present and (kept := [s for s in dict.fromkeys(sources) if s in present])}
