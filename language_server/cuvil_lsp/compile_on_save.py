@@ -1,8 +1,9 @@
-"""Compile on save: the entry points of a saved file become libraries in `.cuvil/`, in a child process that may die.
+"""Compile on save: the entry points of a saved file become libraries in `.cuvil/`, made by a child process that may die.
 
-One child at a time. A save while one runs ends it and starts again with the newest text. A child that is ended by a limit, or by
-anything else, is one diagnostic, and its file is tried again after a pause that doubles each time; the last good artifact
-stays where it is and is marked stale as soon as the text differs from the one it was made of.
+One child works at a time; saving a file again while it is compiled starts it anew with the newest text. The next child is
+started ahead and waits with everything loaded, so a save does not wait for imports. A child that is ended by a limit, or
+dies, is one diagnostic, and its file is tried again after a pause that doubles each time. The last good libraries stay
+where they are, and count as stale as soon as the text is not the one they were made of.
 """
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ import os
 import signal
 import sys
 import time
+from asyncio.subprocess import PIPE, Process
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -26,20 +28,22 @@ from .translate import uri_of
 if TYPE_CHECKING:
     from .server import CuvilServer
 
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0         # seconds before a file whose child died may be compiled again
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0         # seconds before a file whose child died is tried again
 PROGRESS_AFTER = 0.5                           # seconds; what is quicker needs no progress bar
+CHILD = "import cuvil.frontends.python, cuvil.llvm, cuvil.loops, cuvil.pipeline.files; import cuvil.artifact.child as c; raise SystemExit(c.main())"
 
 
 @dataclass
 class State:
-    """What is known of one file. made_of: the hash of the text of the last good artifacts."""
+    """What is known of one file. made_of: fingerprint of the text of the last good libraries; now: of the newest text."""
 
     libraries: list[str] = field(default_factory=list)
     made_of: str = ""
     now: str = ""
     seconds: float = 0.0
-    problem: str = ""                          # of the child itself; refusals of the compiler are in `refusals`
+    problem: str = ""                          # of the child itself; what the compiler refused is in `refusals`
     refusals: list[dict[str, Any]] = field(default_factory=list)
+    refused_text: str = ""
     deaths: int = 0
     not_before: float = 0.0
 
@@ -49,15 +53,28 @@ class State:
 
 
 class Compiler:
-    """The compilations of one server."""
+    """The compilations of one server. All methods run in its event loop."""
 
     def __init__(self, server: CuvilServer) -> None:
         self.server = server
         self.states: dict[str, State] = {}
-        self.running: tuple[str, asyncio.Task] | None = None
-        self.children: set[asyncio.subprocess.Process] = set()
+        self.waiting: dict[str, None] = {}
+        self.path = ""                         # of the file being compiled
+        self.child: Process | None = None
+        self.spare: Process | None = None
+        self.ended_by: str = ""                # why we ended the child ourselves
+        self.work: asyncio.Task | None = None
 
     # What others ask
+
+    def saved(self, path: str) -> None:
+        self.states.setdefault(path, State())
+        self.text_changed(path)
+        self.waiting[path] = None
+        if self.path == path:
+            self.end("superseded")
+        if self.work is None or self.work.done():
+            self.work = asyncio.get_running_loop().create_task(self._work())
 
     def text_changed(self, path: str) -> None:
         if path in self.states:
@@ -72,71 +89,78 @@ class Compiler:
 
     def status(self) -> dict[str, Any]:
         return {path: {"libraries": s.libraries, "stale": s.stale, "seconds": s.seconds, "problem": s.problem,
-                       "refusals": [r.get("message", "") for r in s.refusals], "running": bool(self.running and self.running[0] == path)}
+                       "refusals": [r["message"] for r in s.refusals], "running": path == self.path,
+                       "pid": self.child.pid if path == self.path and self.child else None}
                 for path, s in self.states.items()}
 
     def diagnostics(self, path: str) -> list[lsp.Diagnostic]:
-        """One for a child that died, at the top of the file. Refusals are shown where they stand, while the text is still that one."""
+        """A child that died stands at the top of the file; refusals stand in their places, while the text is still that one."""
         state = self.states.get(path)
         if state is None:
             return []
-        top = lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0))
         found = []
         if state.problem:
-            found.append(lsp.Diagnostic(top, state.problem, severity=lsp.DiagnosticSeverity.Warning, code="CUV004", source="cuvil"))
-        if not state.stale:
-            source = self.server.session.source(path)
+            found.append(lsp.Diagnostic(lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0)), state.problem,
+                                        severity=lsp.DiagnosticSeverity.Warning, code="CUV004", source="cuvil"))
+        if state.refused_text == state.now:
+            source, position = self.server.session.source(path), self.server.translator.position
             for refusal in state.refusals:
-                start, end = refusal["range"]["start"], refusal["range"]["end"]
-                position = self.server.translator.position
-                found.append(lsp.Diagnostic(
-                    lsp.Range(position(source, start["line"], start["column"] - 1), position(source, end["line"], end["column"] - 1)),
-                    refusal["message"], severity=lsp.DiagnosticSeverity.Information, code=refusal.get("code", "CUV001"), source="cuvil"))
+                if refusal["path"] == path:
+                    start, end = refusal["range"]["start"], refusal["range"]["end"]
+                    found.append(lsp.Diagnostic(
+                        lsp.Range(position(source, start["line"], start["column"] - 1), position(source, end["line"], end["column"] - 1)),
+                        f"not compiled: {refusal['message']}", severity=lsp.DiagnosticSeverity.Information, code=refusal["code"], source="cuvil"))
         return found
 
-    # What happens on a save
+    def end(self, why: str) -> None:
+        """End the child that works now."""
+        if self.child is not None:
+            self.ended_by = why
+            kill(self.child)
 
-    async def compile(self, path: str) -> None:
-        """Returns when a child for this text has ended, or one for a newer text has taken its place."""
-        if self.running is not None:
-            self.running[1].cancel()
-        state = self.states.setdefault(path, State())
-        state.now = fingerprint(self.server.session.source(path).text)
-        task = asyncio.ensure_future(self._run(path, state))
-        self.running = path, task
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            pass
-        finally:
-            if self.running is not None and self.running[1] is task and task.done():
-                self.running = None
+    def stop(self) -> None:
+        self.waiting.clear()
+        for child in (self.child, self.spare):
+            if child is not None:
+                kill(child)
 
-    async def _run(self, path: str, state: State) -> None:
-        wait = state.not_before - time.monotonic()
-        if wait > 0:
-            await asyncio.sleep(wait)
+    # How it is done
+
+    async def _work(self) -> None:
+        while self.waiting:
+            path = min(self.waiting, key=lambda p: self.states[p].not_before)
+            pause = self.states[path].not_before - time.monotonic()
+            if pause > 0:                      # every file that waits had a child that died; a new save may come in between
+                await asyncio.sleep(min(pause, 0.1))
+                continue
+            del self.waiting[path]
+            await self._compile(path, self.states[path])
+
+    async def _compile(self, path: str, state: State) -> None:
         entries = await self.server.ask(self._entries, path)
         if not entries:
             state.libraries, state.made_of, state.refusals = [], "", []
             return
-        progress = asyncio.ensure_future(Progress.show(self.server, path, self))
-        started, text = time.monotonic(), state.now
+        self.path, self.ended_by, text, started = path, "", state.now, time.monotonic()
+        progress = asyncio.get_running_loop().create_task(self._progress(path))
         try:
-            outcome = await self._child(path, entries)
+            outcome = await self._ask_child(path, entries)
         finally:
+            self.path, self.child = "", None
             progress.cancel()
         state.seconds = round(time.monotonic() - started, 3)
+        if self.ended_by in ("superseded", "cancelled"):
+            return
         if isinstance(outcome, str):
             state.deaths += 1
             pause = min(FIRST_PAUSE * 2 ** (state.deaths - 1), LONGEST_PAUSE)
             state.not_before = time.monotonic() + pause
-            state.problem = f"compiling {os.path.basename(path)}: {outcome}; the last good library is kept, the next try waits {pause:.0f} s"
+            state.problem = f"compiling {os.path.basename(path)}: {outcome}. The last good library is kept; the next try is at least {pause:.0f} s away"
             self.server.note(f"Cuvil: {state.problem}")
         else:
             state.deaths, state.not_before, state.problem = 0, 0.0, ""
-            state.refusals = outcome.get("refusals", [])
-            if outcome.get("libraries"):
+            state.refusals, state.refused_text = outcome["refusals"], text
+            if outcome["libraries"]:
                 state.libraries, state.made_of = outcome["libraries"], text
         self.server.protocol.notify("cuvil/compiled", {"path": path, "textDocument": {"uri": uri_of(path)}, **self.status()[path]})
         self.server.refresh(path)
@@ -147,64 +171,53 @@ class Compiler:
         except CuvilError:
             return []
 
-    async def _child(self, path: str, entries: list[str]) -> dict[str, Any] | str:
+    async def _ask_child(self, path: str, entries: list[str]) -> dict[str, Any] | str:
         """What the child answered, or why there is no answer."""
         options = self.server.options
         request = json.dumps({"path": path, "functions": entries, "root": self.server.session.root,
-                              "memory": options.compileMemory * 1_000_000}).encode()
-        child = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "cuvil.artifact.child", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE, cwd=self.server.session.root, start_new_session=True)
-        self.children.add(child)
+                              "memory": int(options.compileMemory * 1_000_000)}).encode()
+        spare, self.spare = self.spare, None
+        self.child = spare if spare is not None and spare.returncode is None else await self._start()
+        child = self.child
         try:
             output, errors = await asyncio.wait_for(child.communicate(request), options.compileTimeout)
         except asyncio.TimeoutError:
             return f"it took more than {options.compileTimeout:g} s and was ended"
         finally:
-            end(child)
-            self.children.discard(child)
+            kill(child)
+            if not self.ended_by:
+                self.spare = await self._start()
         if child.returncode and child.returncode < 0:
-            return f"the compiler was killed by {signal.Signals(-child.returncode).name}"
+            return f"the compiler was ended by {signal.Signals(-child.returncode).name}"
         try:
             return json.loads(output.decode().strip().rpartition("\n")[2])
         except ValueError:
             last = errors.decode(errors="replace").strip().rpartition("\n")[2]
-            return f"the compiler ended with code {child.returncode}" + (f": {last}" if last else "")
+            return f"the compiler ended with code {child.returncode}" + (f" ({last})" if last else "")
 
-    def stop(self) -> None:
-        for child in list(self.children):
-            end(child)
+    async def _start(self) -> Process:
+        return await asyncio.create_subprocess_exec(sys.executable, "-c", CHILD, stdin=PIPE, stdout=PIPE, stderr=PIPE,
+                                                    cwd=self.server.session.root, start_new_session=True)
 
-
-class Progress:
-    """Work-done progress for a compilation that takes a while; cancelling it ends the child."""
-
-    @staticmethod
-    async def show(server: CuvilServer, path: str, compiler: Compiler) -> None:
-        window = server.client_capabilities.window
+    async def _progress(self, path: str) -> None:
+        """A progress bar for what takes a while; cancelling it ends the child."""
+        window, progress = self.server.client_capabilities.window, self.server.work_done_progress
         if window is None or not window.work_done_progress:
             return
         await asyncio.sleep(PROGRESS_AFTER)
         token = str(uuid4())
-        await server.work_done_progress.create_async(token)
-        server.work_done_progress.begin(token, lsp.WorkDoneProgressBegin(title=f"Compiling {os.path.basename(path)}", cancellable=True))
+        await progress.create_async(token)
+        progress.begin(token, lsp.WorkDoneProgressBegin(title=f"Compiling {os.path.basename(path)}", cancellable=True))
         try:
-            await asyncio.wrap_future(server.work_done_progress.tokens[token])
-        except asyncio.CancelledError:
-            if server.work_done_progress.tokens[token].cancelled() and compiler.running is not None:
-                compiler.running[1].cancel()
+            while not progress.tokens[token].cancelled():
+                await asyncio.sleep(0.05)
+            self.end("cancelled")
         finally:
-            server.work_done_progress.end(token, lsp.WorkDoneProgressEnd())
-            server.work_done_progress.tokens.pop(token, None)
+            progress.end(token, lsp.WorkDoneProgressEnd())
+            progress.tokens.pop(token, None)
 
 
-async def start(server: CuvilServer, path: str) -> None:
-    if server.compiler is None:
-        server.compiler = Compiler(server)
-    await server.compiler.compile(path)
-
-
-def end(child: asyncio.subprocess.Process) -> None:
+def kill(child: Process) -> None:
     """The child and what it started."""
     if child.returncode is None:
         try:

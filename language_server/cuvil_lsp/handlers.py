@@ -13,7 +13,7 @@ from cuvil.source import Span
 from cuvil_ide.assists.actions import FIX_ALL, QUICKFIX
 from cuvil_ide.assists.lenses import COST, Lens
 
-from . import compile_on_save, requests
+from . import requests
 from .server import CuvilServer
 from .translate import path_of, uri_of
 
@@ -83,7 +83,10 @@ async def did_close(server: CuvilServer, params: lsp.DidCloseTextDocumentParams)
 
 async def did_save(server: CuvilServer, params: lsp.DidSaveTextDocumentParams) -> None:
     if server.options.trusted and server.options.compileOnSave and params.text_document.uri.startswith("file:"):
-        await compile_on_save.start(server, path_of(params.text_document.uri))
+        if server.compiler is None:
+            from .compile_on_save import Compiler
+            server.compiler = Compiler(server)
+        server.compiler.saved(path_of(params.text_document.uri))
 
 
 def changed(server: CuvilServer, uri: str) -> None:

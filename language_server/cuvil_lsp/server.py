@@ -7,6 +7,7 @@ an answer; an error of ours is a short message and a line in the log (stderr), n
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import sys
 from collections.abc import Callable
@@ -64,8 +65,8 @@ class CuvilServer(LanguageServer):
     """The state of one connection: the session, the thread that works for it, and what the client can do."""
 
     def __init__(self) -> None:
-        from importlib.metadata import version
-        super().__init__("cuvil", version("cuvil"), protocol_cls=Protocol, converter_factory=default_converter, max_workers=4)
+        from cuvil import __version__
+        super().__init__("cuvil", __version__, protocol_cls=Protocol, converter_factory=default_converter, max_workers=4)
         self.session = Session()
         self.options = Options()
         self.worker = ThreadPoolExecutor(1, "cuvil-analysis")
@@ -173,6 +174,8 @@ def main(argv: list[str] | None = None) -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="cuvil lsp: %(levelname)s: %(message)s")
     logging.getLogger("pygls").setLevel(logging.CRITICAL)
     sys.setswitchinterval(SWITCH_INTERVAL)
+    gc.freeze()                                                 # what is loaded now stays; looking at it again and again costs a sixth
+    gc.set_threshold(50_000, 20, 20)                            # of the time that syntax trees take
     output, sys.stdout = sys.stdout.buffer, sys.stderr          # a stray print must not tear the protocol
     make().start_io(stdout=output)
     return 0

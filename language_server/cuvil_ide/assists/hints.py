@@ -5,14 +5,19 @@ name that is bound to the same type again on the next line get one all the same:
 """
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from ..lookup import value_of
+from ..stale import present
+from ..syntax import by_type
 from .describe import describe, shorten
 
 if TYPE_CHECKING:
+    from cuvil.cst import Tree
     from cuvil.frontends.python.facts import FileFacts
 
 
@@ -29,23 +34,26 @@ class Hint:
 def hints(facts: FileFacts, first: int = 1, last: int | None = None) -> list[Hint]:
     """The hints of lines first to last, in the order of the text."""
     last = len(facts.source.index) if last is None else last
-    found: dict[tuple[int, int], Hint] = {}
-    groups = [facts.expressions, *(f.expressions for f in facts.functions if f.span.line <= last and first <= f.span.end_line)]
-    for expressions in groups:
-        for expression in expressions:
-            span = expression.span
-            if expression.node != "Name" or not first <= span.line <= last:
-                continue
-            text = describe(expression.value)
-            if text and _is_target(facts, span):
-                found[span.end_line, span.end_column] = Hint(span.end_line, span.end_column, shorten(f": {text}"), text)
-    return [found[place] for place in sorted(found)]
+    path = facts.source.path
+    found = []
+    for definition in facts.module.definitions:
+        if definition.first > last or definition.last < first or "=" not in definition.text or definition.tree is None:
+            continue
+        for name in _bound(definition.tree):
+            span = definition.span(name, path)
+            value, here = value_of(facts, span), present(definition, span)
+            if here is not None and first <= here.line <= last and value is not None and (text := describe(value)):
+                found.append(Hint(here.end_line, here.end_column, shorten(f": {text}"), text))
+    return sorted(found, key=lambda h: (h.line, h.column))
 
 
-def _is_target(facts: FileFacts, span) -> bool:
-    """The name is bound here by an assignment, alone or in a tuple."""
-    node = facts.module.node_at(span.line, span.column)
-    parent = facts.module.parent(node) if node is not None else None
-    while isinstance(parent, (cst.Element, cst.StarredElement, cst.Tuple, cst.List)):
-        node, parent = parent, facts.module.parent(parent)
-    return isinstance(parent, cst.AssignTarget) or (isinstance(parent, cst.AnnAssign) and parent.target is node)
+def _bound(tree: Tree) -> Iterator[cst.Name]:
+    """The names that assignments bind, alone or in tuples."""
+    nodes = by_type(tree)
+    todo = [node.target for kind in (cst.AssignTarget, cst.AnnAssign) for node in nodes.get(kind, ())]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (cst.Tuple, cst.List)):
+            todo += [element.value for element in node.elements]
+        elif isinstance(node, cst.Name):
+            yield node

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cuvil.source import Span
 
 from ..lookup import expression_at, function_at
+from ..stale import present
 from .describe import bytes_text, describe, flops_text
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ def hover(session: Session, path: str, line: int, column: int) -> Hover | None:
     if expression is None:
         return None
     known = describe(expression.value)
-    if not known:
+    definition = facts.module.definition_at(line)
+    if not known or definition is not None and present(definition, expression.span) != expression.span:
         return None
     text = facts.source.slice(expression.span).partition("\n")[0]
     lines = [f"```python\n{text}: {known}\n```"]

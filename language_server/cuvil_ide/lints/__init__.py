@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cuvil.diagnostics import Diagnostic
 
 from ..config import Config
+from ..stale import present_findings
 from . import (
     axis_out_of_range,
     bare_squeeze,
@@ -25,7 +26,6 @@ from . import (
     unused_suppression,
 )
 from .rule import Rule
-from .stale import in_present_text
 from .suppressions import apply, suppressions
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def check(facts: FileFacts, config: Config = Config(), plugins: Sequence[Rule] =
         except Exception as error:                     # one rule that fails must not take the others with it
             found[_failed(rule, facts, error)] = None
     marks = suppressions(facts.source)
-    kept = apply(in_present_text(facts, found), marks)
+    kept = apply(present_findings(facts, found), marks)
     if any(rule is unused_suppression.RULE for rule in rules):
         kept += unused_suppression.unused(facts, marks, rules, (*RULES, *plugins))
     return sorted(filter(None, map(config.apply, kept)), key=lambda d: (d.span, d.code))

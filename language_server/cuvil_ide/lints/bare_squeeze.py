@@ -24,7 +24,7 @@ from cuvil.source import Edit, Span
 
 from ..lookup import value_of
 from .rule import Invalid, Rule
-from .syntax import nodes
+from ..syntax import nodes
 
 if TYPE_CHECKING:
     from cuvil.frontends.python.facts import FileFacts

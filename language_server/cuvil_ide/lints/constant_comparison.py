@@ -23,7 +23,7 @@ from cuvil.source import Edit, Source, Span
 
 from .literal import NotLiteral, literal
 from .rule import Invalid, Rule
-from .syntax import nodes
+from ..syntax import nodes
 
 if TYPE_CHECKING:
     from cuvil.frontends.python.facts import FileFacts

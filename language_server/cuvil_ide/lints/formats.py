@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from .literal import string
-from .syntax import nodes
+from ..syntax import nodes
 
 if TYPE_CHECKING:
     from cuvil.frontends.python.facts import FileFacts

@@ -1,7 +1,4 @@
-"""Nodes of a file by their type: one walk over each definition's tree, shared by all rules and kept as long as the tree.
-
-A rule gives a pattern that every text of interest must match, so that definitions without one are not even parsed.
-"""
+"""Nodes of a file by their type: one walk over each definition's tree, shared by all who ask and kept as long as the tree."""
 from __future__ import annotations
 
 import re
@@ -21,12 +18,14 @@ _kept: WeakKeyDictionary[Tree, dict[type, list[cst.CSTNode]]] = WeakKeyDictionar
 
 
 def nodes(facts: FileFacts, where: re.Pattern[str], *types: type[Node]) -> Iterator[Node]:
-    """Every node of exactly these types in definitions whose text the pattern finds, type by type, in the order of the text."""
+    """Every node of exactly these types in definitions whose text the pattern finds, type by type, in the order of the text.
+
+    The pattern must match every text of interest; definitions without a match are not even parsed."""
     for definition in facts.module.definitions:
         if _mentions(where, definition.text) and definition.tree is not None:
-            by_type = _by_type(definition.tree)
+            found = by_type(definition.tree)
             for wanted in types:
-                yield from by_type.get(wanted, ())
+                yield from found.get(wanted, ())
 
 
 @lru_cache(16384)
@@ -34,7 +33,8 @@ def _mentions(where: re.Pattern[str], text: str) -> bool:
     return where.search(text) is not None
 
 
-def _by_type(tree: Tree) -> dict[type, list[cst.CSTNode]]:
+def by_type(tree: Tree) -> dict[type, list[cst.CSTNode]]:
+    """All nodes of a tree that people see, each list in the order of the text."""
     if tree not in _kept:
         found: dict[type, list[cst.CSTNode]] = {}
         for node in tree.walk():

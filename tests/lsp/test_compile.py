@@ -1,0 +1,141 @@
+"""Compile on save: real children, real libraries, and children that die."""
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+import pytest
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.native]
+
+SCALE = """import cuvil as cu
+
+@cu.compile(input_shapes={"x": (4, 8)})
+def scale(x):
+    return x * 2 + 1
+"""
+
+
+class Saver:
+    def __init__(self, editor) -> None:
+        self.editor, self.path = editor, str(editor.root / "a.py")
+
+    async def status(self):
+        """Of the file; None before its first compilation."""
+        found = await self.editor.ask("cuvil/status", {})
+        return next(iter(found.compile), None) if found.compile else None
+
+    async def state(self) -> dict:
+        found = await self.editor.ask("cuvil/status", {})
+        states = list(found.compile)
+        return dict(zip(("libraries", "stale", "seconds", "problem", "refusals", "running", "pid"), states[0])) if states else {}
+
+    async def settled(self) -> dict:
+        async def done():
+            state = await self.state()
+            return state if state and not state["running"] and state["seconds"] else None
+        return await self.editor.until(done, 60)
+
+
+async def begin(editor, text: str = SCALE, **options) -> Saver:
+    await editor.start(trusted=True, **options)
+    editor.open("a.py", text)
+    editor.save("a.py")
+    return Saver(editor)
+
+
+async def test_a_save_makes_a_library_and_an_edit_makes_it_stale(editor):
+    saver = await begin(editor)
+    state = await saver.settled()
+    library = editor.root / ".cuvil/libscale.so"
+    assert state["libraries"] == [str(library)] and library.is_file() and not state["stale"]
+    assert (editor.root / ".cuvil/scale.h").is_file() and (editor.root / ".cuvil/.gitignore").read_text() == "*\n"
+    editor.type("a.py", SCALE.replace("* 2", "* 3"))
+    assert (await saver.state())["stale"] and library.is_file()
+    before = library.read_bytes()
+    editor.save("a.py")
+    await editor.until(lambda: library.read_bytes() != before, 60)
+
+    async def fresh():
+        return not (await saver.state())["stale"]
+    await editor.until(fresh)
+    editor.type("a.py", SCALE)
+    assert (await saver.state())["stale"]
+
+
+async def test_nothing_is_compiled_without_trust(editor):
+    await editor.start(trusted=False)
+    editor.open("a.py", SCALE)
+    editor.save("a.py")
+    assert await editor.findings("a.py") == []
+    assert await Saver(editor).state() == {} and not (editor.root / ".cuvil").exists()
+
+
+async def test_a_refused_function_is_a_remark_in_its_place(editor):
+    saver = await begin(editor, SCALE + "\n@cu.compile(input_shapes={'x': (4,)})\ndef odd(x):\n    return open(x)\n")
+    state = await saver.settled()
+    assert state["libraries"] == [str(editor.root / ".cuvil/libscale.so")] and len(state["refusals"]) == 1
+    (found,) = [d for d in await editor.findings("a.py") if d.message.startswith("not compiled")]
+    assert found.range.start.line >= 6
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+async def test_a_killed_child_is_one_message_and_is_tried_again(editor):
+    saver = await begin(editor)
+
+    async def pid():
+        return (await saver.state()).get("pid")
+    os.kill(await editor.until(pid), signal.SIGKILL)
+    state = await saver.settled()
+    assert "SIGKILL" in state["problem"] and state["libraries"] == []
+    assert [d.code for d in await editor.findings("a.py")] == ["CUV004"]
+    assert len([m for m in editor.client.messages if "SIGKILL" in m.message]) == 1
+    editor.save("a.py")                                            # after its pause
+
+    async def recovered():
+        state = await saver.state()
+        return state["libraries"] and not state["problem"]
+    await editor.until(recovered, 60)
+    assert await editor.findings("a.py") == []
+
+
+async def test_limits_end_a_child_and_keep_the_last_good_library(editor):
+    saver = await begin(editor)
+    await saver.settled()
+    library = editor.root / ".cuvil/libscale.so"
+    before = library.read_bytes()
+    editor.client.workspace_did_change_configuration(_settings(compileTimeout=0.001))
+    editor.type("a.py", SCALE.replace("* 2", "* 5"))
+    editor.save("a.py")
+
+    async def failed():
+        return (await saver.state())["problem"]
+    assert "0.001 s" in await editor.until(failed)
+    state = await saver.state()
+    assert state["libraries"] == [str(library)] and state["stale"] and library.read_bytes() == before
+    editor.client.workspace_did_change_configuration(_settings(compileTimeout=60, compileMemory=50))
+    editor.save("a.py")
+
+    async def out_of_memory():
+        problem = (await saver.state())["problem"]
+        return problem if "0.001" not in problem else ""
+    assert (await editor.until(out_of_memory, 60)).startswith("compiling a.py: the compiler ended")
+
+
+async def test_of_many_saves_the_last_counts(editor):
+    saver = await begin(editor)
+    for i in range(3, 9):
+        editor.type("a.py", SCALE.replace("* 2", f"* {i}"))
+        editor.save("a.py")
+
+    async def done():
+        state = await saver.state()
+        return state["libraries"] and not state["stale"] and not state["running"]
+    await editor.until(done, 60)
+    assert "8" in (editor.root / ".cuvil/scale.json").read_text()
+
+
+def _settings(**values):
+    from lsprotocol import types as lsp
+    return lsp.DidChangeConfigurationParams({"cuvil": {"trusted": True, **values}})
