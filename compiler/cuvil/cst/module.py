@@ -360,7 +360,7 @@ _BRACKET = re.compile(r"[()\[\]{}]")
 def _too_deep(text: str) -> tuple[str, tuple[int, int]] | None:
     """Expressions that libcst's recursive parser cannot take, found by counting. Text in strings counts too: it errs on the safe side
     only for lines of thousands of operators."""
-    if len(text) < CHAIN_LIMIT:
+    if len(text) < 2 * NESTING_LIMIT:
         return None
     depth = 0
     for match in _BRACKET.finditer(text):

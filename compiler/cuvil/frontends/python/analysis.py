@@ -21,7 +21,7 @@ from ...lineage import Origin
 from ...source import Source, Span
 from . import calls, classes, expressions, learn, statements
 from .facts import Entry, ExpressionFact, FileFacts, FunctionFacts
-from .signatures import entry_of, inputs_of
+from .signatures import MAY_BE_NONE, entry_of, inputs_of
 from .values import Instance, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, UserFunction, Value, describe
 from .walk import Frame, OutOfBudget, Walk
 from .workspace import Namespace, Workspace
@@ -98,7 +98,7 @@ class Analyzer:
         span = Span(path, definition.first, definition.indent, definition.last, len(namespace.source.line(definition.last)))
         header = Span(path, definition.header, definition.indent, definition.header, len(namespace.source.line(definition.header)))
         blank = FunctionFacts(definition.name, span, header, None, None, None, (), ())
-        if not any(word in definition.text for word in TENSOR_WORDS):
+        if definition.first == definition.header and not any(word in definition.text for word in TENSOR_WORDS):
             return Kept(blank, {}, Counter(), 0)
         node = definition.node
         if not isinstance(node, cst.FunctionDef):
@@ -111,6 +111,9 @@ class Analyzer:
             line, column = definition.error_place
             outcome.refusal = CuvilError(f"syntax error: {definition.error}", Span(path, line, column, line, column + 1))
         made, function = facts_of(walk, path, definition), outcome.function
+        if outcome.refusal is not None and any(v == MAY_BE_NONE for v in map(reason_of, outcome.parameters.values())) and not definition.stale:
+            _, plain = walked(self.workspace, FACT_STEPS, namespace, definition, {})      # as it is compiled: with its defaults
+            function, outcome.refusal = plain.function, plain.refusal
         facts = replace(blank, function=function, refusal=outcome.refusal, entry=outcome.entry, expressions=made,
                         problems=tuple(walk.problems.values()), parameters=tuple(outcome.parameters.items()),
                         calls=tuple(call for _, call in walk.calls.values()), result=outcome.result)
@@ -348,7 +351,7 @@ def capture(source: Source, name: str, inputs: dict[str, TensorType] | None = No
     if definition.error is not None or not isinstance(definition.node, cst.FunctionDef):
         line, column = definition.error_place
         raise CuvilError(f"syntax error: {definition.error}", Span(source.path, line, column, line, column + 1))
-    _, outcome = walked(workspace, CAPTURE_STEPS, home, definition, inputs, cls)
+    _, outcome = walked(workspace, CAPTURE_STEPS, home, definition, inputs or {}, cls)
     if outcome.refusal is not None:
         raise outcome.refusal
     if outcome.function is None or not outcome.function.results:
@@ -367,6 +370,10 @@ def _inherited(workspace: Workspace, namespace: Namespace, name: str) -> tuple[D
         if member is not None:
             return member[1], member[0].module, cls
     return None, namespace, None
+
+
+def reason_of(value: Value) -> str:
+    return value.reason if isinstance(value, Unknown) else ""
 
 
 def deep_enough() -> None:

@@ -63,10 +63,12 @@ def run_apart(walk: Walk, frame: Frame, work) -> Frame:
     outer, recording, origins = walk.frame, walk.recording, walk.builder.origins
     walk.frame, walk.recording = frame, None
     walk.weak += 1
+    walk.quiet += 1
     try:
         work()
     finally:
         walk.weak -= 1
+        walk.quiet -= 1
         walk.frame, walk.recording, walk.builder.origins = outer, recording, origins
     return frame
 
@@ -190,8 +192,9 @@ def call(walk: Walk, function: Value, args: list[Value], keywords: dict[str, Val
             return classes.call_instance(walk, function, args, keywords, node)
     reason = function.reason if isinstance(function, (Unknown, Untyped)) else "a call of something that is not a function"
     if any(map(contains_tensor, (*args, *keywords.values()))):
-        walk.refuse(f"a tensor is given to a function that is not known: {reason}", node, "functions of the file, its workspace, torch or NumPy")
-    return Unknown("call of an unknown function", walk.span(node))
+        name = dotted(node.func) if isinstance(node, cst.Call) else ""
+        walk.refuse(f"a tensor is given to {name or 'a function'}, which is not known: {reason}", node, "functions of the file, its workspace, torch or NumPy")
+    return Unknown(reason, walk.span(node))
 
 
 def call_library(walk: Walk, function: Library, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode) -> Value:

@@ -166,6 +166,7 @@ def apart(walk: Walk, instance: Instance, cls: UserClass, work) -> None:
         walk.builder, walk.weights, walk.created = Builder(builder.library, SCRATCH), {}, []
     walk.building += 1
     walk.weak += 1
+    walk.quiet += 1
     walk.active.append(cls.node)
     walk.created.append(instance)
     try:
@@ -173,6 +174,7 @@ def apart(walk: Walk, instance: Instance, cls: UserClass, work) -> None:
     finally:
         walk.active.pop()
         walk.weak -= 1
+        walk.quiet -= 1
         walk.building -= 1
         if not outer:
             for each in walk.created:

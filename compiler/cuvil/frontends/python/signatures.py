@@ -26,6 +26,7 @@ JAXTYPING: dict[str, DType | None] = {
     "Float": None, "Int": None, "UInt": None, "Integer": None, "Inexact": None, "Real": None, "Num": None, "Shaped": None, "Bool": DType.BOOL,
     "Float16": DType.F16, "BFloat16": DType.BF16, "Float32": DType.F32, "Float64": DType.F64, "Int8": DType.I8, "Int16": DType.I16,
     "Int32": DType.I32, "Int64": DType.I64, "UInt8": DType.U8}
+MAY_BE_NONE = "parameter that may be None"
 DEFAULTS = {"Float": DType.F32, "Int": DType.I64}          # what a plain Float or Int is taken as, where the compiler needs one
 TENSORS = {"torch.Tensor": None, "torch.FloatTensor": DType.F32, "torch.LongTensor": DType.I64, "torch.BoolTensor": DType.BOOL,
            "torch.HalfTensor": DType.F16, "torch.IntTensor": DType.I32, "torch.nn.Parameter": None}
@@ -65,7 +66,7 @@ def inputs_of(walk: Walk, function: UserFunction, entry: Entry | None, given: di
         elif parameter.default is not None:
             value = calls.default_value(walk, function, parameter.default)
             optional = isinstance(value, Scalar) and value.value is None
-            names[name] = Unknown("parameter that may be None", walk.span(parameter)) if optional and given is None and entry is None else value
+            names[name] = Unknown(MAY_BE_NONE, walk.span(parameter)) if optional and given is None and entry is None else value
         elif isinstance(declared, str):
             names[name] = Unknown(declared, walk.span(parameter))
         else:

@@ -31,7 +31,7 @@ def expression_statement(walk: Walk, node: cst.Expr) -> None:
         walk.evaluate(node.value)
 
 
-@statement(cst.Pass, cst.Del, form="nothing")
+@statement(cst.Pass, cst.Del, cst.TypeAlias, form="nothing")
 def nothing(walk: Walk, node) -> None:
     for target in [node.target] if isinstance(node, cst.Del) else []:
         names = [element.value for element in target.elements] if isinstance(target, cst.Tuple) else [target]

@@ -80,7 +80,8 @@ class Walk:
         self.used: dict[tuple[str, str], tuple[Definition, ...]] = {}
         self.weights: dict[str, Tensor] = {}
         self.symbols: set[str] = set()
-        self.weak = 0                                      # > 0 inside code that may not run: no refusals, no problems
+        self.weak = 0                                      # > 0 inside code that may not run: nothing is refused or learnt for it
+        self.quiet = 0                                     # > 0 inside code that is walked by itself too: no problems are kept
         self.building = 0                                  # > 0 while an `__init__` is walked
         self.created: list[Instance] = []                  # objects made by the `__init__` being walked
         self._storage = 0
@@ -133,7 +134,7 @@ class Walk:
 
     @contextmanager
     def unsure(self):
-        """Inside is code that may not run, or not as it is walked here: no problem or refusal of its own comes out."""
+        """Inside is code that may not run: it is no reason to refuse, and what it needs is not learnt. Problems are kept."""
         self.weak += 1
         try:
             yield
@@ -184,7 +185,7 @@ class Walk:
     def problem(self, kind: str, what: str, expected: str, node: cst.CSTNode, operation: str = "",
                 evidence: tuple[Evidence, ...] = ()) -> Unknown:
         span = self.span(node)
-        if not self.weak:
+        if not self.quiet:
             self.problems.setdefault((span, what), Problem(kind, what, expected, span, operation, evidence, self.frame.callers))
             self.refuse(what, node, expected, evidence=evidence)
         return Unknown("an operation that fails", span)

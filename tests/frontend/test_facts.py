@@ -1,0 +1,220 @@
+"""What is known of code without compiling it: values, mistakes with their evidence, and silence about the rest."""
+import textwrap
+
+from cuvil.frontends.python import Analyzer, Workspace
+from cuvil.frontends.python.values import Unknown, describe
+from cuvil.source import Source
+
+
+def problems(file) -> list[str]:
+    return [f"{p.kind} at {file.source.slice(p.span)}" for f in file.functions for p in f.problems] + [
+        f"{p.kind} at {file.source.slice(p.span)}" for p in file.problems]
+
+
+def test_shapes_that_do_not_fit_are_found_where_they_meet_and_in_the_calls_that_lead_there(facts):
+    file = facts("""
+        def project(x, w):
+            return x @ w
+        def run():
+            return project(torch.zeros(2, 3), torch.zeros(4, 5))
+    """)
+    assert problems(file) == ["shape-mismatch at x @ w"]
+    (problem,) = file.function("run").problems
+    assert problem.operation == "@" and [file.source.slice(c) for c in problem.callers] == ["project(torch.zeros(2, 3), torch.zeros(4, 5))"]
+    assert [(file.source.slice(e.span), e.text) for e in problem.evidence] == [
+        ("torch.zeros(2, 3)", "this is f32[2, 3]"), ("torch.zeros(4, 5)", "this is f32[4, 5]")]
+
+
+def test_axes_and_items_out_of_range(facts):
+    assert problems(facts("""
+        def f(x: Float[Tensor, "a b"]):
+            return torch.softmax(x, dim=2), x.shape[2], x.sum(axis=-3)
+    """)) == ["shape-mismatch at torch.softmax(x, dim=2)", "index-out-of-range at x.shape[2]", "shape-mismatch at x.sum(axis=-3)"]
+
+
+def test_sizes_that_may_fit_are_no_finding(facts):
+    assert problems(facts("""
+        def f(x: Float[Tensor, "a b"], y: Float[Tensor, "c d"], flag=False, other=None):
+            x + y, x @ y, torch.cat([x, y])
+            x.view(-1, 7), x.reshape(4, -1)
+            if flag:
+                torch.zeros(3) + torch.zeros(4)
+            if other is None:
+                other = torch.zeros(3)
+            return other + torch.zeros(3)
+    """)) == []
+
+
+def test_unknown_is_silent_and_has_a_countable_reason(facts):
+    file = facts("""
+        def f(x, config):
+            y = x @ config.weight
+            return (y + torch.zeros(3)).sum(-99)
+    """)
+    assert problems(file) == []
+    assert set(file.unknown) == {"parameter without a type"} and file.understood == 1
+
+
+def test_a_parameter_is_a_tensor_once_its_shape_is_unpacked_or_asserted(types):
+    found = types("""
+        def f(logits, labels, image):
+            rows, _ = logits.shape
+            assert labels.shape == (rows,)
+            assert image.ndim == 3 and image.shape[0] == 3
+            best = torch.softmax(logits, dim=-1).amax(dim=-1, keepdim=True)
+            gap = best - labels
+            planes = image.sum(dim=0)
+            return gap
+    """)
+    assert found["best"] == "?[rows, 1]" and found["gap"] == "?[rows, rows]" and found["planes"] == "?[image1, image2]"
+
+
+def test_checks_give_symbols_their_sizes(types):
+    found = types("""
+        def f(x: torch.Tensor, y: torch.Tensor):
+            b, c, h, w = x.shape
+            assert (c, h) == (3, 32)
+            if h != w:
+                raise ValueError("not square")
+            if y.dim() != 2:
+                raise ValueError
+            z = x.flatten(1)
+            u = y[0]
+            return z
+    """)
+    assert found["z"] == "?[b, 3072]" and found["u"] == "?[y1]"
+
+
+def test_the_same_word_for_another_size_is_another_symbol(types):
+    found = types("""
+        def f(q: torch.Tensor, k: torch.Tensor):
+            b, t, c = q.shape
+            b, t, c = k.shape
+            return q, k
+    """)
+    assert found["q"] == "?[b, t, c]" and found["k"] == "?[b2, t2, c2]"
+
+
+def test_both_sides_of_an_undecided_branch_are_walked_and_joined(types):
+    found = types("""
+        def f(x: Float[Tensor, "n 4"], flag):
+            if flag:
+                y = x * 2
+                z = x.sum(0)
+            else:
+                y = x + 1
+                z = x
+            return y, z
+    """)
+    assert found["y"] == "f32[n, 4]" and found["z"] == "unknown"
+
+
+def test_what_a_loop_of_unknown_length_binds_is_not_known(types):
+    found = types("""
+        def f(x: Float[Tensor, "n 4"], steps):
+            kept = []
+            for step in range(steps):
+                x = torch.cat([x, x])
+                kept.append(x)
+            last = x
+            all_ = kept
+            return x
+    """)
+    assert found["last"] == "unknown" and found["all_"] == "unknown"
+
+
+def test_formatting_and_calls_are_recorded_for_rules(facts):
+    file = facts("""
+        import logging
+        def f(x: Float[Tensor, "n 4"], name: str = "a"):
+            logging.info("%s of %d", name, x.shape[1])
+            "{} {}".format(1)
+            return F.softmax(x, dim=-1)
+    """)
+    calls = [(c.name, [describe(a) for a in c.args], [k for k, _ in c.keywords]) for c in file.function("f").calls]
+    assert calls == [("logging.info", ["'%s of %d'", "'a'", "4"], []), ("builtins.str.format", ["1"], []),
+                     ("torch.nn.functional.softmax", ["f32[n, 4]"], ["dim"])]
+
+
+def test_entry_points_under_any_name(facts):
+    file = facts("""
+        import cuvil
+        from cuvil import compile as build
+        @cu.compile
+        def a(x): return x
+        @cuvil.compile(input_shapes={"x": ("n",)}, opt_level=1)
+        def b(x): return x
+        @build(target="cpu")
+        def c(x): return x
+        def d(x): return x.shape
+    """)
+    assert {f.name: f.entry and f.entry.options for f in file.functions} == {
+        "a": {}, "b": {"input_shapes": {"x": ("n",)}, "opt_level": 1}, "c": {"target": "cpu"}, "d": None}
+    assert [file.source.slice(f.entry.span) for f in file.functions if f.entry][1].startswith("@cuvil.compile(input_shapes")
+
+
+def test_the_facts_of_module_level_code(facts):
+    file = facts("weights = torch.zeros(2, 3)\nbroken = weights @ torch.ones(2)\n")
+    assert problems(file) == ["shape-mismatch at weights @ torch.ones(2)"]
+    assert any(describe(e.value) == "f32[2, 3]" for e in file.expressions)
+
+
+TWO = textwrap.dedent("""
+    import torch
+    from helper import scale
+    WIDTH = 4
+    def one(x):
+        return scale(torch.zeros(WIDTH))
+    def two():
+        return torch.ones(3) + 1
+""")
+
+
+def test_an_edit_walks_again_only_what_hangs_on_it(tmp_path):
+    (tmp_path / "helper.py").write_text("def scale(x):\n    return x * 2\ndef other(x):\n    return x.sum()\n")
+    path = str(tmp_path / "main.py")
+    analyzer = Analyzer(Workspace(tmp_path))
+    first = analyzer.analyze(Source(path, TWO))
+    assert describe(first.function("one").result) == "f32[4]"
+    same = analyzer.analyze(Source(path, TWO))
+    assert all(a is b for a, b in zip(first.functions, same.functions))
+    edited = analyzer.analyze(Source(path, TWO.replace("torch.ones(3)", "torch.ones(5)")))
+    assert edited.function("one") is first.function("one") and describe(edited.function("two").result) == "f32[5]"
+    constant = analyzer.analyze(Source(path, TWO.replace("WIDTH = 4", "WIDTH = 7")))
+    assert describe(constant.function("one").result) == "f32[7]" and constant.function("two") is not edited.function("two")
+    again = analyzer.analyze(Source(path, TWO.replace("WIDTH = 4", "WIDTH = 7")))
+    (tmp_path / "helper.py").write_text("def scale(x):\n    return x[None]\ndef other(x):\n    return x.sum()\n")
+    helped = analyzer.analyze(Source(path, TWO.replace("WIDTH = 4", "WIDTH = 7")))
+    assert describe(helped.function("one").result) == "f32[1, 7]" and helped.function("two") is again.function("two")
+
+
+def test_a_broken_function_shows_its_last_facts_and_others_stay():
+    analyzer = Analyzer(Workspace("."))
+    first = analyzer.analyze(Source("m.py", TWO))
+    broken = analyzer.analyze(Source("m.py", TWO.replace("torch.ones(3) + 1", "torch.ones(3 + 1")))
+    assert broken.stale == {"two"} and "was never closed" in str(broken.function("two").refusal)
+    assert describe(broken.function("two").result) == "f32[3]" and broken.function("one") is first.function("one")
+
+
+def test_every_prefix_of_code_gives_facts():
+    code = TWO + "class A(torch.nn.Module):\n    def forward(self, x: torch.Tensor):\n        return [y for y in x.shape if y] + [*x, f'{x}']\n"
+    analyzer = Analyzer(Workspace("."))
+    for end in range(0, len(code), 3):
+        analyzer.analyze(Source("m.py", code[:end]))
+    for start in range(0, len(code), 7):
+        Analyzer(Workspace(".")).analyze(Source("m.py", code[:start] + code[start + 5:]))
+
+
+def test_helpers_are_imported_from_the_workspace_only(tmp_path):
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "parts.py").write_text("from .deep import twice\nimport torch\nSIZE = 3\nclass K:\n    size = 5\n")
+    (package / "deep.py").write_text("from . import parts\ndef twice(x):\n    return x + x.new_zeros(parts.SIZE)\n")
+    code = "import torch\nimport package.parts\nfrom package import parts as p\nfrom package.parts import twice, K\nfrom missing import gone\n" \
+           "def f():\n    return twice(torch.ones(p.SIZE)), p.twice(torch.ones(1)), torch.ones(K.size), gone(1)\n"
+    facts = Analyzer(Workspace(tmp_path)).analyze(Source(str(tmp_path / "main.py"), code))
+    assert [describe(item) for item in facts.function("f").result.items] == ["f32[3]", "f32[3]", "f32[5]", "unknown"]
+    (tmp_path / "elsewhere").mkdir()
+    outside = Analyzer(Workspace(tmp_path / "elsewhere")).analyze(Source(str(tmp_path / "main.py"), code))
+    assert isinstance(outside.function("f").result.items[0], Unknown)
