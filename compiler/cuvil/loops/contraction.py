@@ -20,14 +20,16 @@ from ..ir.scalar import Apply, Const, Expr, Index, Read, apply, cast, const
 from ..ir.types import DType
 from ..ops.definition import CONTRACTION, DEFINITIONS
 from . import elementwise
-from .index import affine, build, simplify
-from .nest import Buffer, Let, Load, Local, Loop, Statement, Store, Strided, Tile
+from .index import affine, build, simplify, substitute
+from .nest import Accumulator, Buffer, Fold, Let, Load, Local, Loop, Statement, Store, Strided, Tile, Total
 from .place import Place, offset
 from .pull import Position, Pull
 from .schedule import Axis, expressions, mapped, merge, outermost, rewritten
 
 # Rows of one task below which packing a panel for it is not paid back; more tasks than this many are not made by cutting rows.
 SHARE_ROWS, SHARE_TASKS = 96, 16
+# Rows up to which a matmul is bound by reading the right operand.
+FEW_ROWS = 4
 
 
 def lower(place: Place) -> list[Statement]:
@@ -74,15 +76,16 @@ class Product:
         self.right_value = pulled.resolve(right)
         self.right = pulled.statements
         self.finish = epilogue(place, op, at, self.ranges)
-        self.constant = made_of_parameters(place.function, op.operands[1])
-        self.name = place.function.by_id[op.operands[1]].label or f"%{op.operands[1]}"
+        self.source = _read_of(right)
+        self.constant = made_of_parameters(place.function, self.source)
+        self.name = place.function.by_id[self.source].label or f"%{self.source}"
 
     def loops(self) -> list[Statement]:
         if any(a.size == 0 for a in (*self.axes, self.column)):
             return []
         before = self._left_in_memory()
         self._merge()
-        return [*before, *self._tiles()]
+        return [*before, *(self._dots() if self._are_dots() else self._tiles())]
 
     def _left_in_memory(self) -> list[Statement]:
         """The left operand is read in place; one that is not a plain view of memory is written out in order first."""
@@ -114,12 +117,33 @@ class Product:
         else:
             self.axes, self.row = axes, Axis("m", 1)
 
+    # --- dot products -----------------------------------------------------------------------------------------------
+
+    def _are_dots(self) -> bool:
+        """Few rows, and both operands lie in memory along the summed axis: packing the right one would cost more than reading it."""
+        left = strided(self.left, self.left_value, self.row.var, self.depth.var, self.dtype)
+        right = strided(self.right, self.right_value, self.depth.var, self.column.var, self.dtype)
+        return (self.row.size <= FEW_ROWS and not self.constant and right is not None and left.column == 1 and right.row == 1
+                and right.column != 1)
+
+    def _dots(self) -> list[Statement]:
+        """A sum for each element, its lanes along the summed axis."""
+        target, origins = self.place.target, self.origins
+        lanes = 4 * target.lanes(self.dtype.size)
+        while lanes > 1 and lanes // 2 >= self.depth.size:
+            lanes //= 2
+        product = Apply("mul", (self.left_value, self.right_value), self.dtype)
+        inner = Loop(self.depth.var, const(self.depth.size), "vector", (*self.left, *self.right, Fold("acc", product, origins)), lanes, origins)
+        body = [Accumulator("acc", "add", self.dtype, 0, lanes, origins), inner, Total("sum", "acc", self.dtype, origins), *self.finish]
+        axes, body = merge([*self.axes, self.row, self.column], body)
+        return outermost(axes, body, target, origins)
+
     # --- tiles ------------------------------------------------------------------------------------------------------
 
     def _tiles(self) -> list[Statement]:
         target, dtype, origins = self.place.target, self.dtype, self.origins
         lanes = target.lanes(dtype.size)
-        most_rows, vectors = min(target.tiles, key=lambda t: (_up(self.column.size, t[1] * lanes), target.tiles.index(t)))
+        most_rows, vectors = self._shape(lanes)
         width = vectors * lanes
         tiles = -(-self.row.size // most_rows)
         rows = -(-self.row.size // tiles)
@@ -145,6 +169,15 @@ class Product:
         loop = body if tile.size == 1 else [Loop(tile.var, const(tile.size), "serial", tuple(body), origins=origins)]
         return outermost([a for a in (*self.axes, panel, share) if a.size != 1], [*setup, *loop], target, origins)
 
+    def _shape(self, lanes: int) -> tuple[int, int]:
+        """Rows and vectors of the register tile: the one that wastes the fewest columns; few rows take as many vectors as fit,
+        for a sum waits for the one before it."""
+        tiles = self.place.target.tiles
+        rows = self.row.size
+        if rows <= FEW_ROWS:
+            return rows, min(8, (self.place.target.registers - 2) // (rows + 1), -(-self.column.size // lanes))
+        return min(tiles, key=lambda t: (_up(self.column.size, t[1] * lanes), tiles.index(t)))
+
     def _shares(self, tiles: int, rows: int, panels: int) -> int:
         tasks = panels
         for axis in self.axes:
@@ -164,7 +197,7 @@ class Product:
             batches = 1
             for axis in self.axes:
                 batches *= axis.size
-            packed = Buffer(self.op.operands[1], f"{name} in panels", dtype, batches * panels * depth * width, "packed")
+            packed = Buffer(self.source, f"{name} in panels", dtype, batches * panels * depth * width, "packed")
             place: Expr = const(0)
             for axis in self.axes:
                 place = apply("add", apply("mul", place, const(axis.size)), Index(axis.var))
@@ -174,7 +207,7 @@ class Product:
             axes = [a for a in (*self.axes, Axis("panel", panels)) if a.size != 1]
             self.place.prepare.extend(outermost(axes, body, self.place.target, self.origins))
             return [], Strided(packed, base, width, 1)
-        panel = Buffer(self.op.operands[1], f"panel of {name}", dtype, depth * width, "panel")
+        panel = Buffer(self.source, f"panel of {name}", dtype, depth * width, "panel")
         return self._pack(panel, const(0), width, first_column), Strided(panel, const(0), width, 1)
 
     def _pack(self, panel: Buffer, base: Expr, width: int, first_column: Expr) -> list[Statement]:
@@ -238,6 +271,13 @@ def strided(lets: list[Statement], value: Expr, row: str, column: str, dtype: DT
     if any(elementwise.depends(atom, v, set()) for atom in form.terms if not isinstance(atom, Index) for v in (row, column)):
         return None
     return Strided(load.buffer, load.offset, form.coefficient(row), form.coefficient(column))
+
+
+def _read_of(expression: Expr) -> int:
+    """The value that an operand's element is read from: of a convolution's columns that is the image, not the weight."""
+    found: list[int] = []
+    substitute(expression, lambda e: found.append(e.value) if isinstance(e, Read) else None)
+    return found[0]
 
 
 def made_of_parameters(function: Function, id: int) -> bool:
