@@ -10,8 +10,8 @@ import cuvil.ops  # noqa: F401
 from cuvil.ir.interpret import run
 from cuvil.ir.scalar import Apply, Const, Index, Read
 from cuvil.ops import DEFINITIONS, TypeRuleError
-from cuvil.ops.elementwise import MEANING, convert
 from cuvil.ops.examples import all_examples, arrays, capture
+from cuvil.ops.meaning import convert, meanings
 
 
 def value(expression, operands):
@@ -29,7 +29,7 @@ def value(expression, operands):
         case Apply("cast", (x,), dtype):
             return convert(np.asarray(value(x, operands)), dtype)
         case Apply(name, arguments, _):
-            return MEANING[name](*(np.asarray(value(a, operands)) for a in arguments))
+            return meanings()[name](*(np.asarray(value(a, operands)) for a in arguments))
     raise AssertionError(expression)
 
 

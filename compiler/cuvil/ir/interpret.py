@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..diagnostics import CuvilError
-from .dims import Dim, Poly, exact_quotient, substitute, symbol, symbols
+from .dims import Poly, exact_quotient, substitute, symbol, symbols
 from .function import Function, Op
-from .types import DType, Shape, TensorType
+from .types import DType
 
 
 def run(function: Function, inputs: Sequence[np.ndarray], parameters: Mapping[str, np.ndarray] = {}) -> list[np.ndarray]:
@@ -95,7 +95,7 @@ def _execute(function: Function, values: dict[int, np.ndarray]) -> list[np.ndarr
     """Ops in order; a composite is opened in place, so that nesting costs a stack of iterators and no recursion."""
     from ..ops import DEFINITIONS
     from ..ops.composite import opened
-    from ..ops.elementwise import round_bf16
+    from ..ops.meaning import round_bf16
     stack = [(function, values, iter(function.body), None)]
     while True:
         current, values, ops, waiting = stack[-1]

@@ -1,6 +1,6 @@
 """The vocabulary: importing this package loads every family and so fills DEFINITIONS and SPELLINGS."""
-from . import (attention, conv, create, elementwise, layers, linear, movement, nn, normalization, pooling, recurrent, reductions, refused, resample,
-               scan, shape, special)
+from . import (activations, arithmetic, attention, casts, comparison, conv, create, elementwise, gather, indexing, joining, layers, linear, movement,
+               nn, normalization, pooling, recurrent, reductions, refused, resample, scan, selection, shape, softmax, special, statistics)
 from .builder import Builder
 from .definition import DEFINITIONS, SPELLINGS, TypeRuleError
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 
 from ..ir.dims import Dim, exact_quotient, proved_different
-from ..ir.function import Op
 from ..ir.types import DType, TensorType
 from .builder import Builder
 from .composite import composite
 from .definition import TypeRuleError, example, spelled, unsupported
 from .reductions import wide
-from .rules import broadcast, broadcastable, common, dtype_of, shape_of, shapes
+from .rules import broadcast, broadcastable, common, dtype_of, shapes
 from .shape import repeat_interleave, transpose
 
 

@@ -12,10 +12,22 @@ from ..ir.dims import Poly
 from ..ir.function import Function, Op, sorted_attrs
 from ..ir.types import DType, TensorType
 from ..lineage import Origin
-from .definition import DEFINITIONS, TypeRuleError
+from .definition import DEFINITIONS, TypeRuleError, unsupported
 from .promotion import common_dtype
 
 Number = bool | int | float | Poly
+
+
+def as_dtype(dtype) -> DType:
+    """A dtype as user code gives it: a DType, or a name such as "float32"."""
+    if isinstance(dtype, DType):
+        return dtype
+    if isinstance(dtype, str):
+        try:
+            return DType.parse(dtype)
+        except ValueError:
+            pass
+    raise unsupported(f"the element type {dtype!r}", "one of " + ", ".join(d.numpy for d in DType))
 
 
 def number(value: bool | int | float, dtype: DType) -> bool | int | float:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..ir.dims import Dim
-from ..ir.function import Function, Op, sorted_attrs
+from ..ir.function import Function, sorted_attrs
 from ..ir.types import DType, TensorType
 from .builder import Builder
 from .definition import COMPOSITE, DEFINITIONS, Definition, define

@@ -6,16 +6,17 @@ Cost of conv2d: 2 * outputs * C / groups * KH * KW.
 """
 from __future__ import annotations
 
-import numpy as np
-
 from ..ir.dims import Dim, Poly, at_most, exact_quotient, floordiv, product, proved_different
 from ..ir.function import Op
-from ..ir.types import DType, TensorType
+from ..ir.types import TensorType
+from .array import np
 from .builder import Builder
 from .composite import composite
 from .definition import CONVOLUTION, TypeRuleError, define, example, spelled, unsupported
-from .rules import common, dtype_of, numel, shape_of, shapes
-from .shape import padded, reshaped, transposed, window
+from .rules import common, numel, shape_of, shapes
+from .indexing import window
+from .joining import padded
+from .shape import reshaped, transposed
 
 Pairs = tuple[tuple[Dim, Dim], tuple[Dim, Dim]]
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 from ..ir.dims import Dim, Poly, floordiv, maximum
 from ..ir.function import Op
 from ..ir.types import DType
-from .builder import Builder, number
+from .builder import Builder, as_dtype, number
 from .composite import composite
 from .definition import TypeRuleError, example, not_known, spelled, unsupported
-from .elementwise import as_dtype
 from .promotion import common_dtype, default_float
 from .rules import dtype_of, shape_of
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..ir.dims import Dim
 from ..ir.scalar import Expr
-from ..ir.types import TensorType
+from ..ir.types import DType, TensorType
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,17 +114,29 @@ class Example:
     """A runnable line of user code over small inputs; the test compares the interpreter and native code with the library.
 
     code     an expression over the names of inputs: "torch.softmax(x, dim=-1)"
-    inputs   name -> (shape, dtype name) or a literal value
+    inputs   name -> (shape, dtype name) or given Values (or an array)
     """
 
     code: str
     inputs: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Values:
+    """Given numbers as an input: nested lists, or one number, of a dtype."""
+
+    dtype: str
+    items: Any
+
+
+def values(dtype: str, items: Any) -> Values:
+    return Values(DType.parse(dtype).numpy, items)
+
+
 def example(code: str, **inputs: Any) -> Example:
-    """An Example with inputs as type texts ("f32[2, 3]", filled with numbers by the reader) or literal values."""
-    types = {name: TensorType.parse(v) if isinstance(v, str) else v for name, v in inputs.items()}
-    return Example(code, {n: (t.shape, t.dtype.numpy) if isinstance(t, TensorType) else t for n, t in types.items()})
+    """An Example with inputs as type texts ("f32[2, 3]", filled with numbers by the reader) or given values."""
+    read = {name: TensorType.parse(v) if isinstance(v, str) else v for name, v in inputs.items()}
+    return Example(code, {n: (t.shape, t.dtype.numpy) if isinstance(t, TensorType) else t for n, t in read.items()})
 
 
 def call(b: Any, name: str, args: Sequence[Any], keywords: dict[str, Any]) -> Any:

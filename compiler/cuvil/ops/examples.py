@@ -9,12 +9,12 @@ import builtins
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from ..ir.function import Function, Op
 from ..ir.types import DType, TensorType
+from .array import np
 from .builder import Builder
-from .definition import DEFINITIONS, SPELLING_EXAMPLES, SPELLINGS, Example, call
+from .definition import DEFINITIONS, SPELLING_EXAMPLES, SPELLINGS, Example, Values, call
+from .meaning import round_bf16
 
 METHODS = {"torch": "torch.Tensor.", "numpy": "numpy.ndarray."}
 ATTRIBUTES = frozenset(("shape", "T", "mT", "mH", "ndim", "dtype", "data", "size"))     # of an ndarray; a tensor's `size` is a method
@@ -32,7 +32,7 @@ def arrays(example: Example, seed: int = 0) -> dict[str, np.ndarray]:
     random, found = np.random.default_rng(seed), {}
     for name, given in example.inputs.items():
         if not isinstance(given, tuple):
-            found[name] = np.asarray(given)
+            found[name] = np.array(given.items, given.dtype) if isinstance(given, Values) else np.asarray(given)
             continue
         shape, dtype = given[0], DType.parse(given[1])
         if dtype == DType.BOOL:
@@ -44,7 +44,6 @@ def arrays(example: Example, seed: int = 0) -> dict[str, np.ndarray]:
         else:
             values = np.asarray(random.normal(size=shape), np.float64)
             if dtype == DType.BF16:
-                from .elementwise import round_bf16
                 found[name] = round_bf16(values.astype(np.float32))
             else:
                 found[name] = values.astype(dtype.numpy)

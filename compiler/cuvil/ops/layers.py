@@ -13,7 +13,7 @@ from typing import Any
 from ..ir.dims import exact_quotient
 from ..ir.function import Op
 from ..ir.types import DType, TensorType
-from . import attention, conv, linear, nn, normalization, pooling, recurrent, resample, shape
+from . import activations, attention, conv, indexing, joining, linear, normalization, pooling, recurrent, resample, shape, softmax
 from .builder import Builder
 from .definition import TypeRuleError, unsupported
 
@@ -62,7 +62,7 @@ layer("Linear", lambda in_features, out_features, bias=True, device=None, dtype=
 
 layer("Embedding", lambda num_embeddings, embedding_dim, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False,
       device=None, dtype=None: None,
-      lambda b, p, ctor, input: shape.embedding(b, input, p["weight"], max_norm=ctor["max_norm"]),
+      lambda b, p, ctor, input: indexing.embedding(b, input, p["weight"], max_norm=ctor["max_norm"]),
       lambda **c: _types(c, weight=(c["num_embeddings"], c["embedding_dim"])))
 
 
@@ -110,7 +110,7 @@ for _rank, _function in ((1, conv.conv_transpose1d), (2, conv.conv_transpose2d))
     layer(f"ConvTranspose{_rank}d", lambda in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1,
           padding_mode="zeros", device=None, dtype=None: None, _transposed_forward(_function), _transposed_parameters(_rank))
 
-layer("PReLU", lambda num_parameters=1, init=0.25, device=None, dtype=None: None, lambda b, p, ctor, input: nn.prelu(b, input, p["weight"]),
+layer("PReLU", lambda num_parameters=1, init=0.25, device=None, dtype=None: None, lambda b, p, ctor, input: activations.prelu(b, input, p["weight"]),
       lambda **c: _types(c, weight=(c["num_parameters"],)))
 
 
@@ -166,23 +166,23 @@ for _name, _ranks in (("BatchNorm1d", (2, 3)), ("BatchNorm2d", (4,))):
 layer("Identity", lambda *args, **kwargs: None, lambda b, p, ctor, input: input)
 for _name in ("Dropout", "Dropout1d", "Dropout2d", "AlphaDropout"):
     layer(_name, lambda p=0.5, inplace=False: None, lambda b, p, ctor, input: input)
-layer("ReLU", lambda inplace=False: None, lambda b, p, ctor, input: nn.relu(b, input))
-layer("ReLU6", lambda inplace=False: None, lambda b, p, ctor, input: nn.relu6(b, input))
-layer("SiLU", lambda inplace=False: None, lambda b, p, ctor, input: nn.silu(b, input))
-layer("GELU", lambda approximate="none": None, lambda b, p, ctor, input: nn.gelu(b, input, ctor["approximate"]))
-layer("ELU", lambda alpha=1.0, inplace=False: None, lambda b, p, ctor, input: nn.elu(b, input, ctor["alpha"]))
-layer("LeakyReLU", lambda negative_slope=0.01, inplace=False: None, lambda b, p, ctor, input: nn.leaky_relu(b, input, ctor["negative_slope"]))
-layer("Softplus", lambda beta=1.0, threshold=20.0: None, lambda b, p, ctor, input: nn.softplus(b, input, ctor["beta"], ctor["threshold"]))
+layer("ReLU", lambda inplace=False: None, lambda b, p, ctor, input: activations.relu(b, input))
+layer("ReLU6", lambda inplace=False: None, lambda b, p, ctor, input: activations.relu6(b, input))
+layer("SiLU", lambda inplace=False: None, lambda b, p, ctor, input: activations.silu(b, input))
+layer("GELU", lambda approximate="none": None, lambda b, p, ctor, input: activations.gelu(b, input, ctor["approximate"]))
+layer("ELU", lambda alpha=1.0, inplace=False: None, lambda b, p, ctor, input: activations.elu(b, input, ctor["alpha"]))
+layer("LeakyReLU", lambda negative_slope=0.01, inplace=False: None, lambda b, p, ctor, input: activations.leaky_relu(b, input, ctor["negative_slope"]))
+layer("Softplus", lambda beta=1.0, threshold=20.0: None, lambda b, p, ctor, input: activations.softplus(b, input, ctor["beta"], ctor["threshold"]))
 layer("Mish", lambda inplace=False: None, lambda b, p, ctor, input: b.emit("mish", input))
 layer("Hardswish", lambda inplace=False: None, lambda b, p, ctor, input: b.emit("hardswish", input))
 layer("Hardsigmoid", lambda inplace=False: None, lambda b, p, ctor, input: b.emit("hardsigmoid", input))
 layer("LogSigmoid", lambda: None, lambda b, p, ctor, input: b.emit("logsigmoid", input))
-layer("Sigmoid", lambda: None, lambda b, p, ctor, input: nn.sigmoid(b, input))
+layer("Sigmoid", lambda: None, lambda b, p, ctor, input: activations.sigmoid(b, input))
 layer("Tanh", lambda: None, lambda b, p, ctor, input: b.emit("tanh", input))
-layer("Softmax", lambda dim=None: None, lambda b, p, ctor, input: nn.functional_softmax(b, input, ctor["dim"]))
-layer("LogSoftmax", lambda dim=None: None, lambda b, p, ctor, input: nn.functional_log_softmax(b, input, ctor["dim"]))
-layer("Hardtanh", lambda min_val=-1.0, max_val=1.0, inplace=False: None, lambda b, p, ctor, input: nn.hardtanh(b, input, ctor["min_val"], ctor["max_val"]))
-layer("GLU", lambda dim=-1: None, lambda b, p, ctor, input: nn.glu(b, input, ctor["dim"]))
+layer("Softmax", lambda dim=None: None, lambda b, p, ctor, input: softmax.functional_softmax(b, input, ctor["dim"]))
+layer("LogSoftmax", lambda dim=None: None, lambda b, p, ctor, input: softmax.functional_log_softmax(b, input, ctor["dim"]))
+layer("Hardtanh", lambda min_val=-1.0, max_val=1.0, inplace=False: None, lambda b, p, ctor, input: activations.hardtanh(b, input, ctor["min_val"], ctor["max_val"]))
+layer("GLU", lambda dim=-1: None, lambda b, p, ctor, input: activations.glu(b, input, ctor["dim"]))
 layer("Flatten", lambda start_dim=1, end_dim=-1: None, lambda b, p, ctor, input: shape.flatten(b, input, ctor["start_dim"], ctor["end_dim"]))
 layer("Unflatten", lambda dim, unflattened_size: None, lambda b, p, ctor, input: shape.unflatten(b, input, ctor["dim"], ctor["unflattened_size"]))
 for _name, _function in (("MaxPool1d", pooling.max_pool1d), ("MaxPool2d", pooling.max_pool2d)):
@@ -195,7 +195,7 @@ layer("AvgPool1d", lambda kernel_size, stride=None, padding=0, ceil_mode=False, 
 layer("AdaptiveAvgPool2d", lambda output_size: None, lambda b, p, ctor, input: pooling.adaptive_avg_pool2d(b, input, ctor["output_size"]))
 layer("Upsample", lambda size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None: None,
       lambda b, p, ctor, input: resample.interpolate(b, input, **ctor))
-layer("ZeroPad2d", lambda padding: None, lambda b, p, ctor, input: shape.pad(
+layer("ZeroPad2d", lambda padding: None, lambda b, p, ctor, input: joining.pad(
     b, input, (ctor["padding"],) * 4 if isinstance(ctor["padding"], int) else ctor["padding"]))
 
 
@@ -221,8 +221,8 @@ def _mha(b: Builder, p, ctor, query, key, value, key_padding_mask=None, need_wei
     e, heads = ctor["embed_dim"], ctor["num_heads"]
     parts = []
     for n, x in enumerate((query, key, value)):
-        weight = shape.window(b, p["in_proj_weight"], {0: (n * e, e, 1)})
-        bias = shape.window(b, p["in_proj_bias"], {0: (n * e, e, 1)}) if "in_proj_bias" in p else None
+        weight = indexing.window(b, p["in_proj_weight"], {0: (n * e, e, 1)})
+        bias = indexing.window(b, p["in_proj_bias"], {0: (n * e, e, 1)}) if "in_proj_bias" in p else None
         projected = linear.linear(b, x, weight, bias)
         batch, length, _ = projected.type.shape
         parts.append(shape.transpose(b, shape.reshaped(b, projected, (batch, length, heads, e // heads)), 1, 2))

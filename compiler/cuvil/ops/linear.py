@@ -5,18 +5,16 @@ around it by the spellings. Cost: 2*m*n*k (a multiply and an add).
 """
 from __future__ import annotations
 
-import numpy as np
-
 from ..ir.dims import Dim, product, proved_different
 from ..ir.function import Op
 from ..ir.types import DType, TensorType
+from .array import np
 from .builder import Builder
 from .composite import composite
 from .definition import CONTRACTION, TypeRuleError, define, example, spelled, unsupported
-from .elementwise import arithmetic
-from .promotion import common_dtype
-from .rules import broadcast, common, dtype_of, numel, shape_of, shapes
-from .shape import expanded, reshaped, transpose, transposed
+from .arithmetic import arithmetic
+from .rules import broadcast, common, numel, shape_of, shapes
+from .shape import expanded, reshaped, transposed
 
 
 def _infer_matmul(operands, attrs):

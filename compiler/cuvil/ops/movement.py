@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from ..diagnostics import CuvilError
-from ..ir.dims import Dim, Poly, at_least, exact_quotient, product, proved_different
+from ..ir.dims import Dim, at_least, exact_quotient, product, proved_different
 from ..ir.scalar import Const, Expr, apply, cast, const
 from ..ir.types import DType, TensorType
-from .definition import MOVEMENT, SOURCE, TypeRuleError, define, example
+from .array import np
+from .definition import MOVEMENT, SOURCE, TypeRuleError, define, example, values
+from .meaning import convert
 from .rules import broadcastable, check_axis, common, no_flops, shapes
 
 
-def _movement(name: str, infer, evaluate, at, summary: str, examples=(), guard=None, arity: int | None = 1):
+def movement(name: str, infer, evaluate, at, summary: str, examples=(), guard=None, arity: int | None = 1):
     define(name, MOVEMENT, arity=arity, infer=infer, evaluate=evaluate, flops=no_flops, at=at, guard=guard, summary=summary, examples=tuple(examples))
 
 
@@ -59,16 +58,15 @@ def _literal_at(type, operands, attrs, index, read):
 
 
 def _literal(arrays, attrs):
-    from .elementwise import convert
     dtype = attrs["dtype"]
     return convert(np.array(attrs["value"], np.float64 if dtype.is_float else None), dtype)
 
 
-_movement("constant", lambda operands, attrs: TensorType(literal_shape(attrs["value"]), attrs["dtype"]), _literal, _literal_at,
+movement("constant", lambda operands, attrs: TensorType(literal_shape(attrs["value"]), attrs["dtype"]), _literal, _literal_at,
           "a number, or a small table of numbers", [example("torch.tensor([[1.0, 2.0], [3.0, 4.0]]) * x", x="f32[2]"),
                                                     example("x + torch.tensor(3)", x="i32[2]")], arity=0)
 
-_movement("iota", lambda operands, attrs: TensorType(tuple(attrs["shape"]), attrs["dtype"]),
+movement("iota", lambda operands, attrs: TensorType(tuple(attrs["shape"]), attrs["dtype"]),
           lambda arrays, attrs: np.broadcast_to(np.arange(attrs["shape"][attrs["axis"]]).astype(attrs["dtype"].numpy if attrs["dtype"] != DType.BF16 else "f4").reshape(
               [-1 if a == attrs["axis"] else 1 for a in range(len(attrs["shape"]))]), attrs["shape"]),
           lambda type, operands, attrs, index, read: cast(index[attrs["axis"]], type.dtype),
@@ -131,7 +129,7 @@ def _reshape_at(type, operands, attrs, index, read):
     return read(0, tuple(result))
 
 
-_movement("reshape", _infer_reshape, lambda arrays, attrs: arrays[0].reshape(attrs["shape"]), _reshape_at,
+movement("reshape", _infer_reshape, lambda arrays, attrs: arrays[0].reshape(attrs["shape"]), _reshape_at,
           "the same elements in row-major order under another shape",
           [example("x.reshape(3, -1)", x="f32[2, 6]"), example("x.view(2, 3, 4)", x="f32[6, 4]"), example("x.flatten(1)", x="f32[2, 3, 4]"),
            example("x.flatten()", x="f32[2, 3]"), example("x.squeeze()", x="f32[1, 3, 1]"), example("x.squeeze(1)", x="f32[1, 3, 1]"),
@@ -157,7 +155,7 @@ def _transpose_at(type, operands, attrs, index, read):
     return read(0, tuple(source))
 
 
-_movement("transpose", _infer_transpose, lambda arrays, attrs: arrays[0].transpose(attrs["axes"]), _transpose_at,
+movement("transpose", _infer_transpose, lambda arrays, attrs: arrays[0].transpose(attrs["axes"]), _transpose_at,
           "the axes in another order: axis i of the result is axis axes[i] of the operand",
           [example("x.transpose(1, 2)", x="f32[2, 3, 4]"), example("x.permute(2, 0, 1)", x="f32[2, 3, 4]"), example("x.T", x="f32[2, 3]"),
            example("x.mT", x="f32[2, 3, 4]"), example("torch.movedim(x, 0, -1)", x="f32[2, 3, 4]"), example("np.transpose(x, (1, 0, 2))", x="f32[2, 3, 4]"),
@@ -177,7 +175,7 @@ def _broadcast_at(type, operands, attrs, index, read):
     return read(0, tuple(const(0) if d == 1 else i for d, i in zip(source, own)))
 
 
-_movement("broadcast", _infer_broadcast, lambda arrays, attrs: np.broadcast_to(arrays[0], attrs["shape"]), _broadcast_at,
+movement("broadcast", _infer_broadcast, lambda arrays, attrs: np.broadcast_to(arrays[0], attrs["shape"]), _broadcast_at,
           "axes of size 1 and missing leading axes repeated",
           [example("x.expand(4, 3)", x="f32[1, 3]"), example("x.expand(2, -1, -1)", x="f32[3, 1]"), example("np.broadcast_to(x, (4, 3))", x="f32[3]"),
            example("torch.zeros(2, 3) + x", x="f32[3]"), example("torch.full((2, 2), 0.5)"), example("torch.ones_like(x)", x="i32[3]"),
@@ -211,9 +209,9 @@ def _slice_at(type, operands, attrs, index, read):
                          for start, step, i in zip(attrs["starts"], attrs["steps"], index)))
 
 
-_movement("slice", _infer_slice, _slice, _slice_at, "elements start, start + step, ... of each axis, `size` of them",
+movement("slice", _infer_slice, _slice, _slice_at, "elements start, start + step, ... of each axis, `size` of them",
           [example("x[1:3]", x="f32[4, 3]"), example("x[..., -1]", x="f32[2, 3]"), example("x[0]", x="f32[2, 3]"), example("x[:, ::2]", x="f32[2, 5]"),
-           example("x[::-1]", x=np.arange(4, dtype=np.float32)), example("x[-2:, None, 1]", x="f32[4, 3]"), example("x.narrow(1, 1, 2)", x="f32[2, 4]"),
+           example("x[::-1]", x=values("f32", [0, 1, 2, 3])), example("x[-2:, None, 1]", x="f32[4, 3]"), example("x.narrow(1, 1, 2)", x="f32[2, 4]"),
            example("x[5:]", x="f32[3]"), example("x.select(0, 1)", x="f32[2, 3]"), example("torch.split(x, 2)[1]", x="f32[5, 2]"),
            example("torch.chunk(x, 3, dim=1)[2]", x="f32[2, 7]"), example("x.unbind(1)[1]", x="f32[2, 3]"), example("np.split(x, 2)[0]", x="f32[4]"),
            example("torch.split(x, [1, 3], dim=-1)[1]", x="f32[2, 4]"), example("np.array_split(x, 3)[0]", x="f32[5]")])
@@ -229,7 +227,7 @@ def _flip_at(type, operands, attrs, index, read):
     return read(0, tuple(apply("sub", const(d - 1), i) if a in attrs["axes"] else i for a, (d, i) in enumerate(zip(type.shape, index))))
 
 
-_movement("flip", _infer_flip, lambda arrays, attrs: np.flip(arrays[0], attrs["axes"]), _flip_at, "the elements of axes in reverse order",
+movement("flip", _infer_flip, lambda arrays, attrs: np.flip(arrays[0], attrs["axes"]), _flip_at, "the elements of axes in reverse order",
           [example("x.flip(0, 1)", x="f32[2, 3]"), example("torch.flip(x, (1,))", x="f32[2, 3]"), example("np.flip(x)", x="f32[2, 3]"),
            example("torch.fliplr(x)", x="f32[2, 3]"), example("x.sum().flip(0)", x="f32[2]")])
 
@@ -256,24 +254,24 @@ def _infer_concat(operands, attrs):
 
 def _concat_at(type, operands, attrs, index, read):
     """Nested choices by position; each read is clamped into its operand, since a select computes both sides."""
-    axis, start, parts = attrs["axis"], type.shape[attrs["axis"]], []
+    axis, start = attrs["axis"], type.shape[attrs["axis"]]
     result: Expr | None = None
     for number in reversed(range(len(operands))):
         size = operands[number].shape[axis]
         start = start - size
         if size == 0:
             continue
-        local = _clamped(apply("sub", index[axis], const(start)), size) if len(operands) > 1 else index[axis]
+        local = clamped(apply("sub", index[axis], const(start)), size) if len(operands) > 1 else index[axis]
         value = read(number, (*index[:axis], local, *index[axis + 1:]))
         result = value if result is None else apply("select", apply("lt", index[axis], const(start + size)), value, result)
     return Const(0, type.dtype) if result is None else result
 
 
-def _clamped(position: Expr, size: Dim) -> Expr:
+def clamped(position: Expr, size: Dim) -> Expr:
     return apply("minimum", apply("maximum", position, const(0)), const(size - 1))
 
 
-_movement("concat", _infer_concat, lambda arrays, attrs: np.concatenate(arrays, attrs["axis"]), _concat_at, "operands one after the other along an axis",
+movement("concat", _infer_concat, lambda arrays, attrs: np.concatenate(arrays, attrs["axis"]), _concat_at, "operands one after the other along an axis",
           [example("torch.cat([x, y], dim=1)", x="f32[2, 3]", y="f32[2, 1]"), example("torch.stack([x, x], -1)", x="f32[2, 3]"),
            example("np.concatenate((x, y))", x="f32[2, 3]", y="f64[1, 3]"), example("np.stack([x, x, x], axis=1)", x="f32[2, 3]"),
            example("torch.roll(x, 2, 0)", x="f32[5, 2]"), example("torch.hstack([x, x])", x="f32[2, 3]"), example("np.vstack([x, x])", x="f32[3]"),
@@ -301,7 +299,7 @@ def _pad_at(type, operands, attrs, index, read):
         position = apply("sub", i, const(low))
         for test in ([apply("ge", position, const(0))] if low != 0 else []) + ([apply("lt", position, const(size))] if high != 0 else []):
             inside = test if inside is None else apply("and", inside, test)
-        place.append(_clamped(position, size))
+        place.append(clamped(position, size))
     element = read(0, tuple(place))
     return element if inside is None else apply("select", inside, element, value)
 
@@ -310,108 +308,7 @@ def _pad(arrays, attrs):
     return np.pad(arrays[0], list(zip(attrs["low"], attrs["high"])), constant_values=attrs["value"])
 
 
-_movement("pad", _infer_pad, _pad, _pad_at, "a constant before and after each axis",
+movement("pad", _infer_pad, _pad, _pad_at, "a constant before and after each axis",
           [example("F.pad(x, (1, 2))", x="f32[2, 3]"), example("F.pad(x, (1, 2, -1, 1), value=0.5)", x="f32[3, 4]"),
            example("np.pad(x, ((1, 0), (0, 2)))", x="i32[2, 3]"), example("np.pad(x, 1, constant_values=7)", x="f32[2, 2]"),
            example("F.pad(x, (1, 0), value=1)", x="i64[3]")])
-
-
-# --- take, gather ---------------------------------------------------------------------------------------------------
-
-def _whole(index: TensorType, what: str) -> None:
-    if index.dtype is not None and not index.dtype.is_int:
-        raise TypeRuleError(f"{what} with indices of {index}", "integer indices", "dtype-mismatch")
-
-
-def _position(index: Expr, size: Dim, negative: bool) -> Expr:
-    index = cast(index, DType.I64)
-    return apply("select", apply("lt", index, const(0)), apply("add", index, const(size)), index) if negative else index
-
-
-def _check(indices: np.ndarray, size: int, negative: bool) -> np.ndarray:
-    low = -size if negative else 0
-    wrong = (indices < low) | (indices >= size)
-    if wrong.any():
-        raise CuvilError(f"index {indices[wrong].flat[0]} is outside an axis of {size} elements", expected=f"indices from {low} to {size - 1}")
-    return np.where(indices < 0, indices.astype(np.int64) + size, indices)
-
-
-def _infer_take(operands, attrs):
-    x, index = operands
-    _whole(index, "take")
-    check_axis(attrs["axis"], x, "take")
-    if x.shape is None or index.shape is None:
-        return TensorType(None, x.dtype)
-    axis = attrs["axis"]
-    return TensorType((*x.shape[:axis], *index.shape, *x.shape[axis + 1:]), x.dtype)
-
-
-def _take_index(type, operands, attrs, index, read) -> Expr:
-    rank = len(operands[1].shape)
-    return _position(read(1, tuple(index[attrs["axis"]:attrs["axis"] + rank])), operands[0].shape[attrs["axis"]], attrs["negative"])
-
-
-def _inside(position: Expr, size: Dim) -> Expr:
-    return apply("and", apply("ge", position, const(0)), apply("lt", position, const(size)))
-
-
-def _take_at(type, operands, attrs, index, read):
-    axis, rank = attrs["axis"], len(operands[1].shape)
-    size = operands[0].shape[axis]
-    if size == 0:
-        return Const(0, type.dtype)
-    position = _clamped(_take_index(type, operands, attrs, index, read), size)
-    return read(0, (*index[:axis], position, *index[axis + rank:]))
-
-
-_movement("take", _infer_take,
-          lambda arrays, attrs: np.take(arrays[0], _check(arrays[1], arrays[0].shape[attrs["axis"]], attrs["negative"]), attrs["axis"]),
-          _take_at, "rows of an axis picked by an index tensor",
-          [example("x[i]", x="f32[5, 3]", i=np.array([-1, 0, 2])), example("x[:, i]", x="f32[2, 5]", i=np.array([[4, 0], [1, 1]])),
-           example("F.embedding(i, w)", i=np.array([[0, 3], [2, 2]]), w="f32[5, 4]"), example("torch.index_select(x, 1, i)", x="f32[2, 5]", i=np.array([4, 0])),
-           example("np.take(x, i, axis=0)", x="f32[5, 3]", i=np.array([3, 0])), example("x[i, j]", x="f32[5, 4]", i=np.array([-1, 0]), j=np.array([2, 3])),
-           example("x[i]", x="f32[5]", i=np.array(2))],
-          arity=2, guard=lambda type, operands, attrs, index, read: _inside(_take_index(type, operands, attrs, index, read), operands[0].shape[attrs["axis"]]))
-
-
-def _infer_gather(operands, attrs):
-    x, index = operands
-    axis = attrs["axis"]
-    _whole(index, "gather")
-    check_axis(axis, x, "gather")
-    if x.shape is not None and index.shape is not None:
-        if len(x.shape) != len(index.shape):
-            raise TypeRuleError(f"gather from {x} with indices {index}: {len(x.shape)} and {len(index.shape)} axes", "indices of the same rank")
-        for a, (d, e) in enumerate(zip(x.shape, index.shape)):
-            if a != axis and at_least(e - d, 1):
-                raise TypeRuleError(f"gather over axis {axis} from {x} with indices {index}: size {e} of axis {a} exceeds {d}",
-                                    f"at most {d} on axis {a}")
-    return TensorType(index.shape, x.dtype)
-
-
-def _gather(arrays, attrs):
-    x, index = arrays
-    if x.ndim == 0:
-        return x
-    axis = attrs["axis"]
-    index = _check(index, x.shape[axis], attrs["negative"])
-    x = x[tuple(slice(None) if a == axis else slice(0, n) for a, n in enumerate(index.shape))]
-    return np.take_along_axis(x, index.astype(np.int64), axis)
-
-
-def _gather_at(type, operands, attrs, index, read):
-    axis = attrs["axis"]
-    if not type.shape:
-        return read(0, ())
-    size = operands[0].shape[axis]
-    if size == 0:
-        return Const(0, type.dtype)
-    position = _clamped(_position(read(1, tuple(index)), size, attrs["negative"]), size)
-    return read(0, (*index[:axis], position, *index[axis + 1:]))
-
-
-_movement("gather", _infer_gather, _gather, _gather_at, "along an axis, the element at the position that the index tensor gives",
-          [example("torch.gather(x, 1, i)", x="f32[2, 5]", i=np.array([[4, 0, 1]])), example("x.gather(0, i)", x="f32[3, 2]", i=np.array([[2, 0], [1, 1]])),
-           example("np.take_along_axis(x, i, axis=1)", x="f32[2, 5]", i=np.array([[-1], [0]]))],
-          arity=2, guard=lambda type, operands, attrs, index, read: _inside(
-              _position(read(1, tuple(index)), operands[0].shape[attrs["axis"]], attrs["negative"]), operands[0].shape[attrs["axis"]]))

@@ -11,9 +11,8 @@ from ..ir.types import DType, TensorType
 from .builder import Builder
 from .composite import composite
 from .definition import TypeRuleError, example, spelled, unsupported
-from .nn import _infer_float
 from .reductions import wide
-from .rules import common, dtype_of, shape_of
+from .rules import dtype_of, float_only, shape_of
 from .shape import reshaped
 
 EPSILON = {DType.F16: 0.0009765625, DType.BF16: 0.0078125, DType.F32: 1.1920928955078125e-07, DType.F64: 2.220446049250313e-16}
@@ -27,7 +26,7 @@ def _infer_trailing(name: str):
     """layer_norm and rms_norm: scale and shift have the shape of the last `rank` axes."""
     def infer(operands, attrs):
         x, *more = operands
-        _infer_float(name)([x], attrs)
+        float_only(name)([x], attrs)
         if x.shape is None:
             return x
         tail = x.shape[len(x.shape) - attrs["rank"]:] if attrs["rank"] <= len(x.shape) else None
@@ -82,7 +81,7 @@ def _infer_channels(name: str):
     """group_norm and batch_norm: parameters of one element for each of the channels, axis 1."""
     def infer(operands, attrs):
         x, *more = operands
-        _infer_float(name)([x], attrs)
+        float_only(name)([x], attrs)
         if x.shape is None:
             return x
         if len(x.shape) < 2:

@@ -6,11 +6,10 @@ attrs: kernel, stride and dilation for each axis, padding as ((low, high), (low,
 """
 from __future__ import annotations
 
-import numpy as np
-
 from ..ir.dims import Poly, exact_quotient
 from ..ir.function import Op
 from ..ir.types import DType, TensorType
+from .array import np
 from .builder import Builder
 from .composite import composite
 from .conv import as_image, as_signal, pair, single, spatial, views
@@ -31,11 +30,11 @@ def _infer_window(name: str):
     return infer
 
 
-def _pool(ufunc, identity):
+def _pool(ufunc: str, identity):
     def evaluate(arrays, attrs):
         x = arrays[0]
         seen = views(x, attrs["kernel"], attrs, identity(DType.parse(x.dtype.name)))
-        return ufunc.reduce(seen, axis=(4, 5), dtype=x.dtype)
+        return getattr(np, ufunc).reduce(seen, axis=(4, 5), dtype=x.dtype)
     return evaluate
 
 
@@ -43,12 +42,12 @@ def _pool_flops(type, operands, attrs):
     return numel(type) * attrs["kernel"][0] * attrs["kernel"][1]
 
 
-define("max_pool2d", WINDOW, infer=_infer_window("max_pool2d"), evaluate=_pool(np.maximum, lowest), flops=_pool_flops,
+define("max_pool2d", WINDOW, infer=_infer_window("max_pool2d"), evaluate=_pool("maximum", lowest), flops=_pool_flops,
        combine="maximum", identity=lowest, summary="the maximum of windows of an image",
        examples=(example("F.max_pool2d(x, 2)", x="f32[1, 2, 6, 5]"), example("F.max_pool2d(x, 3, stride=2, padding=1)", x="f32[1, 2, 7, 7]"),
                  example("F.max_pool2d(x, 2, stride=3, padding=1, ceil_mode=True)", x="f32[2, 3, 6, 5]"), example("F.max_pool2d(x, (2, 1), dilation=2)", x="f32[2, 7, 5]"),
                  example("F.max_pool1d(x, 2)", x="f32[1, 2, 7]")))
-define("sum_pool2d", WINDOW, infer=_infer_window("sum_pool2d"), evaluate=_pool(np.add, lambda dtype: 0), flops=_pool_flops,
+define("sum_pool2d", WINDOW, infer=_infer_window("sum_pool2d"), evaluate=_pool("add", lambda dtype: 0), flops=_pool_flops,
        combine="add", identity=lambda dtype: 0, summary="the sum of windows of an image",
        examples=(example("F.avg_pool2d(x, 2, divisor_override=1)", x="f32[1, 2, 6, 5]"),))
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 
 from .builder import Builder
 from .create import filled
-from .definition import TypeRuleError, example, spelled
+from .definition import example, spelled
 from .linear import linear
 from .rules import dtype_of, shape_of
-from .shape import chunk, window
+from .joining import chunk
 
 _CELL = dict(x="f32[2, 3]", h="f32[2, 4]")
 

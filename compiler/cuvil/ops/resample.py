@@ -5,11 +5,10 @@ them in f32: nearest takes floor(i * scale); the others map pixel centres unless
 """
 from __future__ import annotations
 
-import numpy as np
-
 from ..ir.dims import Poly
 from ..ir.function import Op
 from ..ir.types import DType
+from .array import np
 from .builder import Builder
 from .definition import TypeRuleError, example, spelled, unsupported
 from .reductions import wide

@@ -72,6 +72,16 @@ def same(operands: Sequence[TensorType], attrs: dict[str, Any]) -> TensorType:
     return operands[0]
 
 
+def float_only(name: str):
+    """The typing rule of a function of floats: the result is like the operand."""
+    def infer(operands: Sequence[TensorType], attrs: dict[str, Any]) -> TensorType:
+        x = operands[0]
+        if x.dtype is not None and not x.dtype.is_float:
+            raise TypeRuleError(f"{name} of {x}", "floating-point elements; cast with .float() first", "dtype-mismatch")
+        return x
+    return infer
+
+
 def check_axis(axis: int, type: TensorType, what: str) -> None:
     if type.shape is not None and not 0 <= axis < max(len(type.shape), 1):
         raise TypeRuleError(f"{what} over axis {axis} of {type}, which has {len(type.shape)} axes", "an axis of the tensor",

@@ -1,11 +1,10 @@
 """Running sums. Each element sums its own prefix: n^2 additions for an axis of n, but no step waits for another."""
 from __future__ import annotations
 
-from ..ir.types import DType, TensorType
-from .builder import Builder
+from ..ir.types import DType
+from .builder import Builder, as_dtype
 from .composite import composite
 from .definition import example, spelled
-from .elementwise import as_dtype
 from .reductions import wide
 from .rules import check_axis
 from .shape import ravel, reshaped

@@ -7,13 +7,13 @@ from __future__ import annotations
 import math
 
 from ..ir.function import Op
-from ..ir.types import DType, TensorType
+from ..ir.types import TensorType
 from .builder import Builder
 from .composite import composite
 from .definition import example, spelled
-from .elementwise import arithmetic, float_operand
-from .nn import _infer_float, _through
-from .rules import broadcast, common, dtype_of
+from .activations import through
+from .arithmetic import arithmetic, float_operand
+from .rules import broadcast, common, dtype_of, float_only
 
 LARGE = 1e8                                     # beyond it x^2 + 1 is x^2 in every float type, and x^2 may overflow
 
@@ -65,7 +65,7 @@ for _name, _decompose, _summary, _torch, _numpy, _scale in (
         ("asinh", _asinh, "the inverse hyperbolic sine", "asinh arcsinh", "arcsinh asinh", "x * 30"),
         ("acosh", _acosh, "the inverse hyperbolic cosine", "acosh arccosh", "arccosh acosh", "x * 9"),
         ("atanh", _atanh, "the inverse hyperbolic tangent", "atanh arctanh", "arctanh atanh", "x / 3")):
-    composite(_name, _infer_float(_name), _through(_decompose), _summary,
+    composite(_name, float_only(_name), through(_decompose), _summary,
               [example(f"torch.{_name}({_scale})", x="f32[30]"), example(f"torch.{_name}(x)", x="f64[9]"), example(f"np.{_numpy.split()[0]}({_scale})", x="f32[9]")])
     spelled(*(f"torch.{n}" for n in _torch.split()), *(f"torch.Tensor.{n}" for n in _torch.split()), *(f"numpy.{n}" for n in _numpy.split()))(
         lambda b, x, *, _name=_name: b.emit(_name, float_operand(b, x)))
