@@ -155,7 +155,7 @@ class Metric:
 
     provenance   static (from code and shapes), simulated, measured
     scale        linear, log, or diverging around `centre` (the machine's ridge point for intensity)
-    low, high    the real extremes of the finite values; equal when all are equal
+    low, high    the real extremes of the finite values, of those above zero on a log or diverging scale; equal when all are equal
     """
 
     id: str                           # "intensity"

@@ -109,7 +109,7 @@ def check_heatmap(payload):
     for m in payload.metrics:
         assert computing <= set(payload.values[m.id])
         heats = [*payload.values[m.id].values(), *(x.heat for x in payload.lines[m.id])]
-        finite = [h.value for h in heats if h.value is not None]
+        finite = [h.value for h in heats if h.value is not None and (h.value > 0 or m.scale == "linear")]
         assert m.low == min(finite, default=0.0) and m.high == max(finite, default=0.0)
         for id, heat in payload.values[m.id].items():
             assert id.startswith(("ir:", "kernel:")) and (heat.value is None) == (heat.position is None)

@@ -59,6 +59,15 @@ def test_a_diverging_scale_without_a_centre_is_logarithmic():
         assert fit([1.0, 2.0], "diverging", centre).kind == "log"
 
 
+# One zero must not stretch the scale of all the others; it has a sign of its own beside it.
+def test_zero_is_not_an_extreme_of_a_log_scale():
+    for kind in ("log", "diverging"):
+        scale = fit([0.0, 0.5, 40.0], kind, RIDGE)
+        assert (scale.low, scale.high) == (0.5, 40.0)
+        assert position(scale, 0.0) == 0.0
+    assert placed([0.0, 2.5, 5.0, 20.0], "diverging") == pytest.approx([0.0, 0.0, 0.25, 0.75])
+
+
 def test_no_values():
     scale = fit([], "log")
     assert (scale.low, scale.high) == (0.0, 0.0)

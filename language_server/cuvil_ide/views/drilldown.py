@@ -122,8 +122,10 @@ def _lineage(subject: Subject, shown: _Layers) -> None:
     from cuvil.ir.text import print_op
     texts = {op_id(op.id): print_op(op) for op in subject.symbolic.function.ops}
     lineage = subject.concrete.lineage
+    used = {source for sources in lineage.origins.values() for source in sources}
     for element in lineage.elements:
-        shown.add(replace(element, text=texts.get(element.id, element.text)), lineage.origins.get(element.id, ()))
+        if element.layer != "cst" or element.id in used:
+            shown.add(replace(element, text=texts.get(element.id, element.text)), lineage.origins.get(element.id, ()))
 
 
 def _function(function: Function, shown: _Layers) -> None:

@@ -226,7 +226,7 @@ def _coordinates(boxes: dict[str, Box], rows: list[list[str]], above: dict[str, 
         heights.append(max((boxes[id].height for id in row), default=0.0))
         for id in row:
             boxes[id] = replace(boxes[id], x=centre[id] - boxes[id].width / 2 - left, y=y)
-        y += heights[-1] + GAP_Y
+        y += heights[-1] + (GAP_Y if heights[-1] else GAP_Y / 3)         # a row of ports or passing lines alone needs little room
     return heights
 
 

@@ -20,7 +20,8 @@ TINY = 1e-300                                # a log scale's smallest value: bel
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """low, high: the extremes of the finite values (0.0 when there are none). centre: of a diverging scale, > 0."""
+    """low, high: the extremes of the finite values, of those above zero on a log or diverging scale (0.0 when there are none).
+    centre: of a diverging scale, > 0."""
 
     kind: Kind
     low: float
@@ -33,6 +34,8 @@ def fit(values: Iterable[float | None], kind: Kind, centre: float | None = None)
     finite = [v for v in values if v is not None and math.isfinite(v)]
     if kind == "diverging" and not (centre and math.isfinite(centre) and centre > 0):
         kind, centre = "log", None
+    if kind != "linear":                     # zero has no logarithm: it stands at the low end, and panels give it a sign of its own
+        finite = [v for v in finite if v > TINY]
     return Scale(kind, min(finite, default=0.0), max(finite, default=0.0), centre if kind == "diverging" else None)
 
 
@@ -49,9 +52,7 @@ def position(scale: Scale, value: float | None) -> float | None:
         return _clamp((value / 2 - scale.low / 2) / (scale.high / 2 - scale.low / 2))    # halves: the range itself may overflow
     if value <= TINY:
         return 0.0
-    low, high = math.log(max(scale.low, TINY)), math.log(max(scale.high, TINY))
-    if scale.low <= 0:                       # zeros are at the end; the rest spreads over at most twelve decades
-        low = high - 12 * math.log(10)
+    low, high = math.log(scale.low), math.log(scale.high)
     return _clamp((math.log(value) - low) / (high - low)) if high > low else 0.5
 
 
