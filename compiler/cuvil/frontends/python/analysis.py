@@ -54,6 +54,7 @@ class Analyzer:
     def analyze(self, source: Source, previous: FileFacts | None = None) -> FileFacts:
         """Everything known of a file. previous: its facts before an edit, for trees to fall back on. Never raises for user code."""
         deep_enough()
+        self.workspace.look_again()
         namespace = self.workspace.open(source, previous.module if previous is not None else None)
         module, kept = namespace.syntax, self._kept.get(source.path, {})
         now: dict[Definition, Kept] = {}
@@ -86,7 +87,7 @@ class Analyzer:
             namespace = self.workspace.namespace(path)
             if namespace is None:
                 return False
-            found = namespace.syntax.members.get(name[:-1], ()) if name.endswith(".") else namespace.find(name)
+            found = namespace.find(name)
             if len(found) != len(definitions) or any(a is not b for a, b in zip(found, definitions)):
                 return False
         return True
@@ -340,6 +341,7 @@ def capture(source: Source, name: str, inputs: dict[str, TensorType] | None = No
     """The CIR of a function or method ("Block.forward") for given types of its parameters; CuvilError, with the place, when it cannot be."""
     deep_enough()
     workspace = workspace if workspace is not None else Workspace()
+    workspace.look_again()
     namespace = workspace.open(source)
     module = namespace.syntax
     definition, home, cls = module.by_name.get(name), namespace, None

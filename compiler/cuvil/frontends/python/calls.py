@@ -34,12 +34,41 @@ def global_value(walk: Walk, namespace: Namespace, word: str, node: cst.CSTNode 
         return walk.constants[key]
     found = namespace.find(word)
     walk.used[key] = found
+    shared = namespace.values.get(word)
+    if shared is not None and shared[2] == walk.workspace.looks:
+        value, used, _ = shared
+        walk.used.update(used)
+        walk.constants[key] = value
+        return value
     if not found:
         return Library(f"builtins.{word}") if hasattr(builtins, word) else walk.unknown("a name that is not defined here", node)
     walk.constants[key] = Unknown("a definition that needs itself")
-    value = _defined(walk, namespace, word, found[-1])
+    used, walk.used = walk.used, {}
+    try:
+        value = _defined(walk, namespace, word, found[-1])
+    finally:
+        used.update(walk.used)
+        own, walk.used = walk.used, used
     walk.constants[key] = value
+    if _same_everywhere(value):
+        namespace.values[word] = value, own, walk.workspace.looks
     return value
+
+
+def _same_everywhere(value: Value) -> bool:
+    """A value that has nothing to do with the walk that worked it out, and cannot be changed."""
+    match value:
+        case Library(receiver=None) | UserClass() | UserModule():
+            return True
+        case UserFunction(receiver=None, closure=()):
+            return True
+        case Scalar(value=inner):
+            return inner is None or isinstance(inner, (bool, int, float, str))
+        case Sequence(items=tuple() as items):
+            return all(map(_same_everywhere, items))
+        case Unknown(reason="a module that was not found" | "a name that its module does not define"):
+            return True
+    return False
 
 
 def _defined(walk: Walk, namespace: Namespace, word: str, definition: Definition) -> Value:

@@ -17,7 +17,6 @@ from .library import Silent, failed, lift, plain, signature
 from .mutation import in_place
 from .values import (NONE, Deferred, Instance, Library, Mapping, Scalar, Sequence, Tensor, Unknown, UserClass, UserFunction, Value, Weight)
 from .walk import Frame, Walk, contains_tensor
-from .workspace import bound_names
 
 CONTAINERS = ("torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict", "torch.nn.ParameterList", "torch.nn.ParameterDict")
 MODULE = "torch.nn.Module"
@@ -28,15 +27,11 @@ SCRATCH = 1 << 40                            # op ids of `__init__` never meet t
 
 def find_member(walk: Walk, cls: UserClass, name: str, depth: int = 0) -> tuple[UserClass, Definition] | None:
     """The function or statement that defines a name in a class or, by its bases in order, in one it derives from."""
-    syntax = cls.module.syntax
-    members = syntax.members.get(cls.name, ())
-    walk.used[cls.module.path, cls.name + "."] = members
-    for definition in reversed(members):
-        if definition.kind == "statement":
-            if name in definition.text and name in bound_names(definition):
-                return cls, definition
-        elif definition.name == f"{cls.name}.{name}":
-            return cls, definition
+    key = f"{cls.name}.{name}"
+    found = cls.module.find(key)
+    walk.used[cls.module.path, key] = found
+    if found:
+        return cls, found[-1]
     if depth < 32:
         for base in bases(walk, cls):
             if isinstance(base, UserClass) and base.node is not cls.node:
@@ -209,8 +204,9 @@ def _dataclass(walk: Walk, cls: UserClass, instance: Instance, args: list[Value]
         else:
             instance.complete = instance.complete and isinstance(base, Library)
     fields = list(instance.attributes)
-    for definition in cls.module.syntax.members.get(cls.name, ()):
-        for line in definition.tree.nodes if definition.kind == "statement" and definition.tree is not None else ():
+    fields_of = walk.used[cls.module.path, cls.name + "."] = cls.module.find(cls.name + ".")
+    for definition in fields_of:
+        for line in definition.tree.nodes if definition.tree is not None else ():
             for small in getattr(line, "body", ()):
                 if isinstance(small, cst.AnnAssign) and isinstance(small.target, cst.Name):
                     name = small.target.value
@@ -222,7 +218,6 @@ def _dataclass(walk: Walk, cls: UserClass, instance: Instance, args: list[Value]
                     if isinstance(value, Library) or isinstance(value, Instance) and isinstance(value.of, Library):
                         value = Unknown("a field made by a factory")
                     instance.attributes[name] = value
-    walk.used[cls.module.path, cls.name + "."] = cls.module.syntax.members.get(cls.name, ())
     instance.attributes.update(zip(fields, args))
     instance.attributes.update({name: value for name, value in keywords.items() if name in instance.attributes})
     return instance

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast as python_ast
+from functools import lru_cache
 
 import libcst as cst
 
@@ -27,8 +28,8 @@ def lookup(walk: Walk, word: str, node: cst.CSTNode) -> Value:
 @expression(cst.Integer, cst.Float, form="a Python number; a `constant` of the other operand's dtype where it meets a tensor")
 def number(walk: Walk, node: cst.Integer | cst.Float) -> Value:
     try:
-        return Scalar(python_ast.literal_eval(node.value))
-    except (ValueError, SyntaxError):                     # an integer beyond Python's limit of digits
+        return Scalar(float(node.value) if isinstance(node, cst.Float) else int(node.value, 0))
+    except ValueError:                                    # an integer beyond Python's limit of digits
         return walk.unknown("a number that is too long", node)
 
 
@@ -49,7 +50,7 @@ def string(walk: Walk, node: cst.SimpleString | cst.ConcatenatedString) -> Value
             texts = None
         elif texts is not None:
             try:
-                texts.append(python_ast.literal_eval(part.value))
+                texts.append(_literal(part.value))
             except (ValueError, SyntaxError):
                 texts = None
     if not texts:
@@ -58,6 +59,11 @@ def string(walk: Walk, node: cst.SimpleString | cst.ConcatenatedString) -> Value
         return Scalar(texts[0][:0].join(texts))
     except TypeError:
         return walk.unknown("a formatted string", node)
+
+
+@lru_cache(4096)
+def _literal(text: str) -> str | bytes:
+    return python_ast.literal_eval(text)
 
 
 @expression(cst.FormattedString, form="a Python string; its parts are evaluated, its text is known when they are")

@@ -26,9 +26,19 @@ class Workspace:
 
     def __init__(self, root: str | Path = ".") -> None:
         self.root = Path(root)
+        self._real_root = self.root.resolve()
         self._namespaces: dict[str, Namespace] = {}
         self._stamps: dict[str, tuple[int, int]] = {}
         self._opened: set[str] = set()
+        self._fresh: dict[str, Namespace | None] = {}      # looked at since `look_again`
+        self._resolved: dict[tuple[str, str, int], str | None] = {}
+        self.looks = 0
+
+    def look_again(self) -> None:
+        """Files may have changed: ask the disk once more. Until then a file or a place is looked at once."""
+        self._fresh.clear()
+        self._resolved.clear()
+        self.looks += 1
 
     def open(self, source: Source, previous: Module | None = None) -> Namespace:
         """The namespace of a text, kept until the text changes."""
@@ -46,12 +56,18 @@ class Workspace:
             return known
         module = parse(source, previous or (known.syntax if known is not None else None))
         self._namespaces[source.path] = Namespace(self, module)
+        self._fresh.pop(source.path, None)
         return self._namespaces[source.path]
 
     def namespace(self, path: str) -> Namespace | None:
         """The namespace of a file, None when it cannot be read as UTF-8 text or is too large."""
         if path in self._opened:
             return self._namespaces[path]
+        if path not in self._fresh:
+            self._fresh[path] = self._read(path)
+        return self._fresh[path]
+
+    def _read(self, path: str) -> Namespace | None:
         try:
             status = Path(path).stat()
             stamp = status.st_mtime_ns, status.st_size
@@ -67,8 +83,14 @@ class Workspace:
 
     def resolve(self, dotted: str, importer: str, level: int = 0) -> str | None:
         """The path of a module named by an import in a file, if it lies under the root. Relative imports count from the file."""
+        folder = importer.rpartition("/")[0]
+        key = dotted, folder, level
+        if key not in self._resolved:
+            self._resolved[key] = self._resolve(dotted, Path(importer).parent, level)
+        return self._resolved[key]
+
+    def _resolve(self, dotted: str, base: Path, level: int) -> str | None:
         parts = [part for part in dotted.split(".") if part]
-        base = Path(importer).parent
         if level:
             for _ in range(level - 1):
                 base = base.parent
@@ -88,7 +110,7 @@ class Workspace:
 
     def _inside(self, path: Path) -> bool:
         try:
-            return path.resolve().is_relative_to(self.root.resolve())
+            return path.resolve().is_relative_to(self._real_root)
         except OSError:
             return False
 
@@ -98,6 +120,7 @@ class Namespace:
 
     def __init__(self, workspace: Workspace, syntax: Module) -> None:
         self.workspace, self.syntax = workspace, syntax
+        self.values: dict[str, tuple] = {}                 # of names that mean the same in every walk: calls.global_value
 
     @property
     def source(self) -> Source:
@@ -121,11 +144,18 @@ class Namespace:
         return {}
 
     def find(self, name: str) -> tuple[Definition, ...]:
-        """The module-level definitions that bind a name, in order."""
+        """The module-level definitions that bind a name, in order; of `Class.name`, those that stand in the class; `Class.` are its
+        statements."""
         found = self._bound.get(name)
         if found is None:
-            found = self._bound[name] = tuple(
-                d for d in self._mentions.get(name, ()) if d.kind != "statement" or name in bound_names(d))
+            owner, dot, word = name.rpartition(".")
+            if not dot:
+                found = tuple(d for d in self._mentions.get(name, ()) if d.kind != "statement" or name in bound_names(d))
+            else:
+                members = self.syntax.members.get(owner, ())
+                found = tuple(d for d in members if (not word if d.kind == "statement" and not word else d.name == name if d.kind != "statement"
+                                                     else word in d.text and word in bound_names(d)))
+            self._bound[name] = found
         return found
 
     @cached_property
