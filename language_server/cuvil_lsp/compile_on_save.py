@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import logging
 import os
 import signal
 import sys
@@ -28,6 +29,7 @@ from .translate import uri_of
 if TYPE_CHECKING:
     from .server import CuvilServer
 
+log = logging.getLogger("cuvil")
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0         # seconds before a file whose child died is tried again
 PROGRESS_AFTER = 0.5                           # seconds; what is quicker needs no progress bar
 CHILD = "import cuvil.frontends.python, cuvil.llvm, cuvil.loops, cuvil.pipeline.files; import cuvil.artifact.child as c; raise SystemExit(c.main())"
@@ -134,7 +136,12 @@ class Compiler:
                 await asyncio.sleep(min(pause, 0.1))
                 continue
             del self.waiting[path]
-            await self._compile(path, self.states[path])
+            try:
+                await self._compile(path, self.states[path])
+            except Exception as error:         # a defect of ours must not end compiling for the whole session
+                log.exception("compiling %s failed", path)
+                self.states[path].problem = f"compiling {os.path.basename(path)}: Cuvil failed ({type(error).__name__}: {error})"
+                self.server.refresh(path)
 
     async def _compile(self, path: str, state: State) -> None:
         entries = await self.server.ask(self._entries, path)

@@ -89,7 +89,7 @@ class Editor:
             if result:
                 return result
             await asyncio.sleep(0.05)
-        raise AssertionError("it did not happen in time")
+        raise AssertionError(f"it did not happen in time; last: {result}; messages: {self.client.messages}")
 
 
 @pytest_lsp.fixture(config=ClientServerConfig(server_command=SERVER))

@@ -55,7 +55,7 @@ async def test_a_save_makes_a_library_and_an_edit_makes_it_stale(editor):
     assert (await saver.state())["stale"] and library.is_file()
     before = library.read_bytes()
     editor.save("a.py")
-    await editor.until(lambda: library.read_bytes() != before, 60)
+    await editor.until(lambda: library.read_bytes() != before, 20)
 
     async def fresh():
         return not (await saver.state())["stale"]
