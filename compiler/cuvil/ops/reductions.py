@@ -113,7 +113,7 @@ def _index_of(extreme: str):
 
 composite("argmax", _infer_index, _index_of("reduce_max"), "the first position of the maximum; NaN counts as the maximum",
           [example("x.argmax()", x="f32[2, 3]"), example("torch.argmax(x, dim=1, keepdim=True)", x="f32[2, 3]"), example("np.argmax(x, axis=0)", x="i32[3, 2]"),
-           example("x.argmax()", x=values("f32", [1.0, math.nan, 5.0, np.nan])), example("x.max(dim=1)[1]", x="f32[2, 3]"), example("x.argmax(0)", x="f32[]")])
+           example("x.argmax()", x=values("f32", [1.0, math.nan, 5.0, math.nan])), example("x.max(dim=1)[1]", x="f32[2, 3]"), example("x.argmax(0)", x="f32[]")])
 composite("argmin", _infer_index, _index_of("reduce_min"), "the first position of the minimum; NaN counts as the minimum",
           [example("x.argmin(dim=1)", x="f32[2, 3]"), example("np.argmin(x)", x="i32[3, 2]")])
 
