@@ -105,7 +105,7 @@ export class PanelHost implements vscode.Disposable {
     clearTimeout(this.resting);
     if (ours) return;
     this.resting = setTimeout(() => {
-      this.tell({ type: "cursor", path: document.uri.fsPath, position: toCuvil(document, selection.active) });
+      this.tell(cursorOf(editor));
     }, REST_MS);
   }
 
@@ -164,6 +164,8 @@ class Panel {
     else {
       this.post({ type: "start", request: this.request });
       this.post(settings());
+      const editor = vscode.window.visibleTextEditors.find(({ document }) => document.uri.fsPath === this.request.path);
+      if (editor) this.post(cursorOf(editor));
     }
   }
 
@@ -187,6 +189,10 @@ class Panel {
   private post(message: ToPanel): void {
     void this.panel.webview.postMessage(message);
   }
+}
+
+function cursorOf({ document, selection }: vscode.TextEditor): ToPanel {
+  return { type: "cursor", path: document.uri.fsPath, position: toCuvil(document, selection.active) };
 }
 
 function settings(): ToPanel {

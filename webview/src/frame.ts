@@ -31,6 +31,7 @@ export class Frame<P extends Payload> {
   private payload: P | undefined;
   private pinned = false;
   private asked = 0;
+  private early: { path: string; position: Position } | undefined; // where the cursor was before there was anything to show
 
   constructor(
     root: HTMLElement,
@@ -81,7 +82,11 @@ export class Frame<P extends Payload> {
       this.functions.replaceChildren(
         ...names.map((name) => h("option", { value: name, selected: name === payload.function }, name)),
       );
+      document.body.toggleAttribute("data-shown", true);
       this.inside.draw(payload, fresh);
+      const { early } = this;
+      this.early = undefined;
+      if (early?.path === payload.path && this.holds(early.position)) this.inside.cursor(early.position);
     } catch (problem) {
       if (mine !== this.asked || (quiet && this.payload)) return;
       this.trouble.textContent = problem instanceof Error ? problem.message : String(problem);
@@ -111,7 +116,10 @@ export class Frame<P extends Payload> {
   }
 
   private cursor(path: string, position: Position): void {
-    if (!this.payload) return;
+    if (!this.payload) {
+      this.early = { path, position };
+      return;
+    }
     if (path === this.payload.path && this.holds(position)) this.inside.cursor(position);
     else if (!this.pinned) void this.follow(path, position);
   }

@@ -8,6 +8,9 @@ export interface Host {
   /** What a panel shows first: what the page was opened for, later what was shown last. Read when a panel is mounted. */
   readonly request: ViewRequest;
 
+  /** Whether an editor stands beside the panel: then the source need not be among the columns shown at first. */
+  readonly hasEditor: boolean;
+
   /** The panels that can be reached from this page. Read once; with fewer than two, no tabs are drawn. */
   readonly panels: readonly PanelInfo[];
 

@@ -18,6 +18,10 @@ export class Visit implements Host {
     return { ...this.host.request, panel: this.panel };
   }
 
+  get hasEditor(): boolean {
+    return this.host.hasEditor;
+  }
+
   get panels(): readonly PanelInfo[] {
     return this.host.panels;
   }

@@ -3,6 +3,7 @@ import type { Host, Payload, Settings } from "../host.ts";
 import type { PanelInfo, Place, Position, ViewRequest } from "../protocol.ts";
 
 export class FixtureHost implements Host {
+  readonly hasEditor = false;
   readonly revealed: Place[] = [];
   readonly asked: ViewRequest[] = [];
   readonly saved = new Map<string, unknown>();

@@ -5,6 +5,7 @@ import { PageMemory } from "../page-memory.ts";
 import type { PanelInfo, ViewRequest } from "../protocol.ts";
 
 export class ReportHost implements Host {
+  readonly hasEditor = false;
   readonly panels: readonly PanelInfo[];
   private readonly payloads: readonly Payload[];
   private readonly memory = new PageMemory("cuvil-report");

@@ -7,6 +7,7 @@ import type { PanelInfo, ViewRequest } from "../protocol.ts";
 const LOOK_AGAIN_MS = 2000;
 
 export class StudioHost implements Host {
+  readonly hasEditor = false;
   private readonly changes: ((path: string) => void)[] = [];
   private readonly memory = new PageMemory("cuvil-studio");
   private version = "";

@@ -15,6 +15,7 @@ declare function acquireVsCodeApi(): {
 };
 
 export class VsCodeHost implements Host {
+  readonly hasEditor = true;
   readonly panels = [];
   private readonly api = acquireVsCodeApi();
   private readonly answers = new Map<number, { resolve(payload: Payload): void; reject(problem: Error): void }>();

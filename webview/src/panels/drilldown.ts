@@ -12,7 +12,9 @@ import { SelectionBroker } from "../selection.ts";
 import { SideCard } from "../side-card.ts";
 
 const READABLE_WIDTH = 330; // pixels a column wants; as many are opened at first as find that
-const FIRST = ["ir", "source", "asm", "cst", "kernel", "llvm", "loop"]; // which ones, most asked for first
+// Which ones, most asked for first.
+const FIRST = ["source", "ir", "loop", "asm", "cst", "kernel", "llvm"];
+const FIRST_BESIDE_EDITOR = ["ir", "loop", "asm", "llvm", "cst", "kernel", "source"];
 
 interface Arranged {
   readonly columns?: readonly string[];
@@ -101,7 +103,7 @@ class Drilldown implements Content<DrilldownPayload> {
   draw(payload: DrilldownPayload, fresh: boolean): void {
     this.payload = payload;
     this.lineage = new Lineage(payload.columns, payload.origins);
-    this.shown ??= firstColumns(payload.columns, this.strip.clientWidth);
+    this.shown ??= firstColumns(payload.columns, this.strip.clientWidth, this.host.hasEditor);
     for (const column of payload.columns) {
       const view = this.columns.get(column.id);
       if (view) view.load(column, fresh);
@@ -296,8 +298,8 @@ class Drilldown implements Content<DrilldownPayload> {
 }
 
 /** As many columns as are readable side by side, two at least. */
-function firstColumns(columns: readonly Column[], width: number): string[] {
-  const wanted = FIRST.slice(0, Math.max(2, Math.floor(width / READABLE_WIDTH)));
+function firstColumns(columns: readonly Column[], width: number, besideEditor: boolean): string[] {
+  const wanted = (besideEditor ? FIRST_BESIDE_EDITOR : FIRST).slice(0, Math.max(2, Math.floor(width / READABLE_WIDTH)));
   return columns.map(({ id }) => id).filter((id) => wanted.includes(id));
 }
 

@@ -100,7 +100,12 @@ class Heatmap implements Content<HeatmapPayload> {
 
   draw(payload: HeatmapPayload, fresh: boolean): void {
     this.payload = payload;
-    if (fresh) this.select(new Set(), undefined);
+    if (fresh) {
+      // Drawn below: the lines of the function before must not be drawn once more, there may be fewer now.
+      this.picked = new Set();
+      this.line = undefined;
+      this.active = 0;
+    }
     this.problem.textContent = payload.problem;
     this.problem.hidden = !payload.problem;
     this.drawMetric();
@@ -145,9 +150,6 @@ class Heatmap implements Content<HeatmapPayload> {
         }),
       ),
     );
-    const sizes = Object.entries(payload.dims)
-      .map(([name, size]) => `${name} = ${size}`)
-      .join(", ");
     this.key.replaceChildren(
       ...(metric ? [legend(metric, payload.machine)] : []),
       h(
@@ -158,11 +160,7 @@ class Heatmap implements Content<HeatmapPayload> {
         h("span", { class: "edge-sample through-memory" }),
         "through memory",
       ),
-      h(
-        "span",
-        { class: "sizes", title: "What the numbers were computed for" },
-        [sizes, payload.machine].filter(Boolean).join(" · "),
-      ),
+      h("span", { class: "machine", title: `The ridge point belongs to: ${payload.machine}` }, payload.machine),
     );
     this.lines.reset(payload.source.length, Math.max(0, ...payload.source.map((text) => text.length)) + 24);
     this.setTable(this.asTable);
@@ -179,7 +177,11 @@ class Heatmap implements Content<HeatmapPayload> {
     if ([...ids].some((id) => this.picked.has(id))) classes.push("linked");
     if ([...ids].some((id) => this.preview.has(id))) classes.push("preview");
     if (index === this.active) classes.push("active");
-    const chip = h("span", { class: `chip ${heat ? kindOf(heat.value, heat.position) : "none"}` }, heat?.label ?? "");
+    const chip = h(
+      "span",
+      { class: `chip ${heat ? kindOf(heat.value, heat.position) : "none"}`, title: heat?.label },
+      heat?.label ?? "",
+    );
     if (heat && kindOf(heat.value, heat.position) === "value") {
       const colour = colourAt(this.metric()!.scale, heat.position!);
       chip.style.backgroundColor = css(colour);

@@ -235,6 +235,18 @@ test("the heatmap follows the cursor, and sends the editor where a node came fro
     assert.equal(await page.locator(".heat-lines .row.linked").getAttribute("data-index"), "2");
   }));
 
+test("the heatmap of another function, with fewer lines", () =>
+  panel({ panel: "heatmap" }, async (page) => {
+    await page.locator(".heat-lines .row").nth(3).click();
+    await page.evaluate(() => {
+      const { heatmap } = window.softmax;
+      window.host.change([{ ...heatmap, function: "short", source: heatmap.source.slice(0, 1) }]);
+      window.host.show({ panel: "heatmap", path: heatmap.path, position: null, function: "short" });
+    });
+    await page.locator(".heat-lines .row").nth(1).waitFor({ state: "detached" });
+    assert.equal(await page.locator(".heat-lines .row").count(), 1);
+  }));
+
 test("the heatmap as a table says the same, and why values were not fused", () =>
   panel({ panel: "heatmap" }, async (page) => {
     await page.getByRole("button", { name: "Table" }).click();
