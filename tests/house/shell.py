@@ -37,7 +37,7 @@ class Shell:
 
     def cuvil(self, *arguments: object, before: list[str] = [], timeout: float = 60) -> Answer:
         """Whatever happens, no traceback reaches a user, and a crash of the process is never an answer."""
-        environment = os.environ | {"CUVIL_CACHE_DIR": str(self.folder / "cache"), "NO_COLOR": "1"}
+        environment = os.environ | {"XDG_CACHE_HOME": str(self.folder / "cache"), "NO_COLOR": "1"}
         done = subprocess.run([*before, str(CUVIL), *map(str, arguments)], cwd=self.folder, env=environment, timeout=timeout,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
         answer = Answer(done.returncode, done.stdout, done.stderr)
