@@ -338,7 +338,9 @@ def analyze(source: Source, workspace: Workspace | None = None) -> FileFacts:
 
 
 def capture(source: Source, name: str, inputs: dict[str, TensorType] | None = None, workspace: Workspace | None = None) -> Function:
-    """The CIR of a function or method ("Block.forward") for given types of its parameters; CuvilError, with the place, when it cannot be."""
+    """The CIR of a function or method ("Block.forward") for a call; CuvilError, with the place, when it cannot be compiled.
+
+    inputs: by parameter, the type of a tensor, or the value of anything else; the others take their defaults or declared types."""
     deep_enough()
     workspace = workspace if workspace is not None else Workspace()
     workspace.look_again()

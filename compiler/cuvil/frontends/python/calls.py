@@ -81,8 +81,7 @@ def _defined(walk: Walk, namespace: Namespace, word: str, definition: Definition
         return Unknown("a statement that does not parse")
     frame = run_apart(walk, Frame(namespace, definition), lambda: [walk.execute(each) for each in definition.tree.nodes])
     for name, value in frame.names.items():
-        if isinstance(value, Tensor):
-            walk.fixed.setdefault(value.storage, f"`{name}` belongs to the module")
+        walk.fix(value, f"`{name}` belongs to the module")
         walk.constants.setdefault((namespace.path, name), value)
     return frame.names.get(word, Unknown("a name bound in a way that is not understood"))
 

@@ -25,7 +25,7 @@ FUNCTIONS: dict[str, Function] = {}
 
 # What prints, logs, warns or times has no part in values, and a compiled function leaves it out.
 EFFECT_FREE = ("builtins.print", "logging.", "warnings.", "time.", "torch.cuda.synchronize", "torch.manual_seed", "numpy.random.seed",
-               "torch._assert", "torch._check", "torch.backends.", "torch.set_", "builtins.breakpoint")
+               "torch._assert", "torch._check", "torch.set_num_threads", "torch.set_printoptions", "torch.set_float32_matmul_precision")
 CONTEXTS = ("torch.no_grad", "torch.inference_mode", "torch.enable_grad", "torch.set_grad_enabled", "torch.device", "torch.profiler.",
             "contextlib.nullcontext", "torch.cuda.device", "numpy.errstate")
 

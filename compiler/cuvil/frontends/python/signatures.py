@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ...diagnostics import CuvilError
-from ...ir.dims import Dim, parse_dim
+from ...ir.dims import Dim, Poly, parse_dim
 from ...ir.types import DType, TensorType
 from ...source import Span
 from . import calls
@@ -42,7 +42,9 @@ class Declared:
 
 
 def inputs_of(walk: Walk, function: UserFunction, entry: Entry | None, given: dict[str, TensorType] | None) -> dict[str, Value]:
-    """Every parameter as a value; tensors become `input` ops, numbered by their place in the signature."""
+    """Every parameter as a value; tensors become `input` ops, numbered by their place in the signature.
+
+    given: types of tensors and values of other parameters; None when the function is walked for its facts, not for a call."""
     names: dict[str, Value] = {}
     shapes, dtypes = _options(entry)
     parameters = function.node.params
@@ -55,7 +57,9 @@ def inputs_of(walk: Walk, function: UserFunction, entry: Entry | None, given: di
             continue
         declared = declared_type(walk, parameter.annotation.annotation) if parameter.annotation is not None else None
         place = index - skip
-        if given is not None and name in given:
+        if given is not None and name in given and not isinstance(given[name], TensorType):
+            names[name] = value_of(given[name])
+        elif given is not None and name in given:
             names[name] = _input(walk, name, place, given[name], declared, function)
         elif name in shapes:
             dtype = dtypes.get(name) or (declared.type.dtype if declared is not None and isinstance(declared, Declared) else None) or DType.F32
@@ -160,6 +164,17 @@ def entry_of(walk: Walk, frame: Frame, node: cst.FunctionDef) -> Entry | None:
                         options[arg.keyword.value] = python_value(value[0])
             return Entry(frame.definition.span(decorator, frame.namespace.path), options)
     return None
+
+
+def value_of(data: object) -> Value:
+    """Plain Python data as a value: what an argument that is not a tensor is."""
+    if isinstance(data, dict):
+        return Mapping({key: value_of(item) for key, item in data.items()})
+    if isinstance(data, (list, tuple)):
+        items = [value_of(item) for item in data]
+        return Sequence(items, "list") if isinstance(data, list) else Sequence(tuple(items))
+    known = data is None or isinstance(data, (bool, int, float, str, DType, Poly))
+    return Scalar(data) if known else Unknown("an argument that is not a tensor or a number")
 
 
 def python_value(value: Value) -> object:

@@ -79,6 +79,7 @@ class Walk:
         self.constants: dict[tuple[str, str], Value] = {}
         self.used: dict[tuple[str, str], tuple[Definition, ...]] = {}
         self.weights: dict[str, Tensor] = {}
+        self.replayed: dict[int, tuple[Deferred, Tensor]] = {}
         self.symbols: set[str] = set()
         self.weak = 0                                      # > 0 inside code that may not run: nothing is refused or learnt for it
         self.quiet = 0                                     # > 0 inside code that is walked by itself too: no problems are kept
@@ -277,6 +278,18 @@ class Walk:
             self.changed[tensor.storage] = found
         return found
 
+    def fix(self, value: Value, why: str) -> None:
+        """What a value holds belongs to someone else."""
+        todo = [value]
+        while todo:
+            match todo.pop():
+                case Tensor(storage=storage):
+                    self.fixed.setdefault(storage, why)
+                case Sequence(items=items):
+                    todo += items
+                case Mapping(items=items):
+                    todo += items.values()
+
     def weight(self, weight: Weight) -> Tensor:
         path = weight.path
         if path not in self.weights:
@@ -287,11 +300,16 @@ class Walk:
 
     def replay(self, deferred: Deferred) -> Tensor:
         """The ops of a tensor that was computed in `__init__`, once more in this function."""
+        if id(deferred) in self.replayed:
+            return self.resolve(self.replayed[id(deferred)][1])
         made: dict[int, Op] = {}
         for op in deferred.ops:
             self.builder.origins = op.origins
             made[op.id] = self.builder.append(op.name, tuple(made[i].id if i in made else i for i in op.operands), dict(op.attrs), op.type, op.label)
-        return self.tensor(made[deferred.tensor.op.id], deferred.tensor.library)
+        tensor = self.tensor(made[deferred.tensor.op.id], deferred.tensor.library)
+        self.fixed[tensor.storage] = "it is kept by the module"
+        self.replayed[id(deferred)] = deferred, tensor     # with the key's object, so that its id stays its own
+        return tensor
 
     def place(self, name: str, value: Value) -> Value:
         """Bind a name; a tensor that has no name yet takes it as the label of its op."""
