@@ -75,5 +75,5 @@ def _root(host: str, panel: str, **data: str) -> str:
 
 
 def _page(title: str, body: str, head: str, tail: str) -> str:
-    return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+    return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">'
             f'<title>{html.escape(title)}</title>{head}</head>\n<body>{body}{tail}</body></html>\n')

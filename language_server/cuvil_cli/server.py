@@ -98,8 +98,8 @@ class Studio:
     def _from_root(self, data):
         """The same data with paths relative to the studio's folder: it is what people named, and the address of a page holds no more."""
         if isinstance(data, dict):
-            return {key: files.relative(value, self.root) if key == "path" and isinstance(value, str) else self._from_root(value)
-                    for key, value in data.items()}
+            return {key: files.relative(value, self.root) if key == "path" and isinstance(value, str) else
+                    value.replace(f"{self.root}{os.sep}", "") if key == "problem" else self._from_root(value) for key, value in data.items()}
         return [self._from_root(item) for item in data] if isinstance(data, list) else data
 
     def _inside(self, path: str) -> str:

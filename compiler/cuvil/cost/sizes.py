@@ -14,7 +14,7 @@ BY_NAME = {                                  # lower case; what is not here is D
     12: ("h", "nh", "heads", "n_heads", "num_heads"),
     64: ("d", "hd", "dh", "head_dim", "d_head"),
     128: ("t", "s", "l", "q", "k", "seq", "seq_len", "seqlen", "length", "tokens"),
-    224: ("hh", "ww", "height", "width", "img_h", "img_w"),
+    256: ("hh", "ww", "height", "width", "img_h", "img_w"),
     768: ("c", "e", "dim", "embed", "hidden", "d_model", "hidden_size", "channels"),
     1024: ("v", "vocab", "vocab_size"),
 }

@@ -6,6 +6,7 @@ the first column that is missing says why and where.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from cuvil.diagnostics import CuvilError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 INFO = PanelInfo("drilldown", "Drilldown", "What did my line become?")
 HIGHLIGHT_DEPTH = 3
+EMITTED = {"kernel": "kernels", "loop": "loops"}            # what `cuvil compile --emit` calls them
 TITLES = {"source": "Source", "cst": "Syntax", "ir": "Tensor IR", "kernel": "Kernels", "loop": "Loops", "llvm": "LLVM", "asm": "Assembly"}
 
 
@@ -164,18 +166,16 @@ def _first_place(subject: Subject, element: Element) -> Span | None:
 
 
 def _made_by(subject: Subject, layer: str) -> str:
-    sizes = ", ".join(f"{name} = {size}" for name, size in subject.dims.items())
-    target = subject.concrete.target if subject.concrete else "cpu"
-    match layer:
-        case "source":
-            return subject.path
-        case "cst":
-            return "libcst"
-        case "ir":
-            return "front end and passes"
-        case "kernel":
-            return "fusion at opt_level " + str(subject.concrete.opt_level if subject.concrete else 2)
-    return f"target {target}" + (f", example sizes {sizes}" if sizes else "")
+    """What made the column; from the kernels on a command that makes the same text, with the sizes it was made for."""
+    name = PurePath(subject.path).name
+    if layer == "source":
+        return name
+    if layer == "cst":
+        return "libcst"
+    stage = EMITTED.get(layer, layer)
+    sizes = ", ".join(f"{symbol} = {size}" for symbol, size in subject.dims.items())
+    flags = "".join(f" --dim {symbol}={size}" for symbol, size in subject.dims.items())
+    return (f"example sizes {sizes} · " if sizes else "") + f"cuvil compile {name}:{subject.name} --emit {stage} -o -{flags}"
 
 
 def _problem(layer: str, problems: dict[str, CuvilError]) -> str:
