@@ -197,14 +197,41 @@ def _atom_bounds(atom: Atom) -> tuple[int | None, int | None]:
 
 
 def at_least(dim: Dim, bound: int) -> bool:
-    """Proved: dim >= bound whatever the symbols are."""
-    low = bounds(dim)[0]
-    return low is not None and low >= bound
+    """Proved: dim >= bound whatever the symbols are; by the bounds of its terms, or of something that is never greater."""
+    if isinstance(dim, int):
+        return dim >= bound
+    todo = [dim]
+    for _ in range(16):                          # real sizes need two or three; beyond that it is not proved
+        if not todo:
+            return False
+        dim = todo.pop()
+        low = bounds(dim)[0]
+        if low is not None and low >= bound:
+            return True
+        todo += _never_greater(dim)
+    return False
+
+
+def _never_greater(dim: Dim) -> list[Dim]:
+    """Dims that are <= dim for all sizes, with one atom replaced: -min(a, b) >= -a, max(a, b) >= a, -(a // n) >= -a for a >= 0."""
+    found: list[Dim] = []
+    for monomial, coefficient in _terms(dim):
+        for atom in dict.fromkeys(a for a in monomial if isinstance(a, Apply)):
+            rest = _without(monomial, (atom,))
+            if (_monomial_bounds(rest)[0] or 0) < 0 or _monomial_bounds(rest)[0] is None:
+                continue
+            choices: tuple[Dim, ...] = ()
+            if atom.operator == ("min" if coefficient < 0 else "max"):
+                choices = atom.left, atom.right
+            elif coefficient < 0 and atom.operator == "//" and (bounds(atom.right)[0] or 0) >= 1 and (bounds(atom.left)[0] or -1) >= 0:
+                choices = (atom.left,)
+            others = dim - _collect([(monomial, coefficient)])
+            found += [others + _collect([(rest, coefficient)]) * choice for choice in choices]
+    return found
 
 
 def at_most(dim: Dim, bound: int) -> bool:
-    high = bounds(dim)[1]
-    return high is not None and high <= bound
+    return at_least(-dim, -bound)
 
 
 def proved_different(a: Dim, b: Dim) -> bool:

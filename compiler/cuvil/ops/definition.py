@@ -114,7 +114,7 @@ class Example:
     """A runnable line of user code over small inputs; the test compares the interpreter and native code with the library.
 
     code     an expression over the names of inputs: "torch.softmax(x, dim=-1)"
-    inputs   name -> (shape, dtype name) or given Values (or an array)
+    inputs   name -> (shape, dtype name), given Values or an array; a partial TensorType where nothing is run
     """
 
     code: str
@@ -136,7 +136,7 @@ def values(dtype: str, items: Any) -> Values:
 def example(code: str, **inputs: Any) -> Example:
     """An Example with inputs as type texts ("f32[2, 3]", filled with numbers by the reader) or given values."""
     read = {name: TensorType.parse(v) if isinstance(v, str) else v for name, v in inputs.items()}
-    return Example(code, {n: (t.shape, t.dtype.numpy) if isinstance(t, TensorType) else t for n, t in read.items()})
+    return Example(code, {n: (t.shape, t.dtype.numpy) if isinstance(t, TensorType) and t.complete else t for n, t in read.items()})
 
 
 def call(b: Any, name: str, args: Sequence[Any], keywords: dict[str, Any]) -> Any:

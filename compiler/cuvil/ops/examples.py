@@ -52,9 +52,16 @@ def arrays(example: Example, seed: int = 0) -> dict[str, np.ndarray]:
 
 def types(example: Example) -> dict[str, TensorType]:
     """The type of each input."""
-    values = arrays(example)
-    return {name: TensorType(given[0], DType.parse(given[1])) if isinstance(given, tuple) else
-            TensorType(values[name].shape, DType.parse(values[name].dtype.name)) for name, given in example.inputs.items()}
+    return {name: _type(given) for name, given in example.inputs.items()}
+
+
+def _type(given: Any) -> TensorType:
+    if isinstance(given, TensorType):
+        return given
+    if isinstance(given, tuple):
+        return TensorType(given[0], DType.parse(given[1]))
+    array = np.array(given.items, given.dtype) if isinstance(given, Values) else np.asarray(given)
+    return TensorType(array.shape, DType.parse(array.dtype.name))
 
 
 def capture(example: Example, library: str = "torch") -> Function:
