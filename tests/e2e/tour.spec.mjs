@@ -187,6 +187,16 @@ step("the heatmap: numbers on nodes and lines, heat in the editor", async () => 
   );
 });
 
+step("a stage as a read-only document", async () => {
+  await bench.goTo(bench.lineOf(FILE, "hidden = F.gelu"), 15);
+  await bench.command("Cuvil: Show LLVM IR");
+  const document = bench.page.locator('.monaco-editor[data-uri^="cuvil:"][data-uri$="mlp.llvm"]');
+  await until(
+    () => document.locator(".view-line").allInnerTexts(),
+    (lines) => lines.some((line) => line.replaceAll("\u00a0", " ").includes("define ")),
+  );
+});
+
 step("the same in every theme", async () => {
   for (const [key, { webview }] of Object.entries(THEMES)) {
     await bench.theme(key);

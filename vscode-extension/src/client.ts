@@ -51,7 +51,10 @@ export class Client implements vscode.Disposable {
   async request<Answer>(method: string, params: unknown, token?: vscode.CancellationToken): Promise<Answer> {
     await this.starting;
     if (!this.client) throw new Error("Cuvil's language server is not running. Try the command Cuvil: Restart Server.");
-    return this.client.sendRequest<Answer>(method, params, token);
+    // An undefined token would be sent along as a second parameter.
+    return token
+      ? this.client.sendRequest<Answer>(method, params, token)
+      : this.client.sendRequest<Answer>(method, params);
   }
 
   async dispose(): Promise<void> {

@@ -91,8 +91,9 @@ export class Heat implements vscode.Disposable {
       });
       this.shown = { uri: document.uri.toString(), payload };
       this.draw(editor, payload);
-    } catch {
-      // no function here, or a text that cannot be read right now: what is shown stays
+    } catch (problem) {
+      // No function here, or a text that cannot be read right now: what is shown stays.
+      this.client.log.appendLine(`No heat: ${problem instanceof Error ? problem.message : String(problem)}`);
     }
   }
 
