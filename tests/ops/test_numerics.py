@@ -62,6 +62,29 @@ def test_no_elements(code):
     compare(code, np.zeros((3, 0), np.float32))
 
 
+# NumPy-spelled code lives by NumPy's rules: NEP 50 promotion, doubles for integers, and its own NaN and sign conventions.
+NUMPY = ["np.sign(x)", "np.maximum(x, x[::-1])", "np.fmin(x, x[::-1])", "np.clip(x, -0.5, 0.5)", "np.round(x)", "np.floor_divide(x, 0.3)", "np.mod(x, 0.7)", "x // 0.3", "x % -0.7",
+         "x ** 2", "x ** 0.5", "x ** 3", "np.sqrt(x)", "np.argmax(x)", "np.max(x)", "np.min(x[3:])", "np.any(x)", "np.all(x)", "np.isfinite(x)", "np.nan_to_num(x)", "np.where(x > 0, x, 0)",
+         "np.exp(x)", "np.log1p(x[:10])", "np.mean(x[3:])", "np.std(x[3:10])", "np.sum(x[3:])", "x > 1", "np.square(x)", "np.abs(x)", "np.hypot(x, x[::-1])",
+         "np.logaddexp(x, x[::-1])", "x.astype(np.float64)", "x * np.float64(2)", "x + np.int64(3)", "x * 2", "x[::-1].copy()", "np.arctan2(x, x[::-1])", "np.tanh(x)"]
+NUMPY_INTEGERS = ["np.mean(x)", "np.sum(x)", "np.prod(x)", "x / 3", "x // 3", "x % -3", "x + 1", "x * 2.5", "np.exp(x)", "np.sqrt(np.abs(x))", "np.var(x)", "x.astype(np.uint8)", "np.cumsum(x)", "x + x.astype(np.float32)",
+                  "x + x.astype(np.int16)", "np.true_divide(x, 7)", "np.round(x)", "np.floor(x)", "np.argmin(x)", "np.power(x, 2)", "x << 2", "np.clip(x, -5, 5)", "np.where(x > 0, x, 0.5)", "np.maximum(x, 3)", "-x",
+                  "np.linalg.norm(x)", "np.float32(x)", "np.average(x)", "np.max(x, axis=0, keepdims=True)", "x == 7", "np.logical_not(x)"]
+
+
+@pytest.mark.parametrize("code, values", [(c, SPECIAL) for c in NUMPY] + [(c, INTEGERS) for c in NUMPY_INTEGERS])
+@pytest.mark.filterwarnings("ignore")
+def test_numpy(code, values):
+    function = capture(example(code, x=values), "numpy")
+    want = np.asarray(eval(code, {"np": np, "x": values}))
+    [result] = run(function, [values])
+    assert (result.dtype, result.shape) == (want.dtype, want.shape)
+    if want.dtype.kind == "f":
+        np.testing.assert_allclose(result.astype("f8"), want.astype("f8"), rtol={2: 1e-3, 4: 4e-6, 8: 1e-12}[want.dtype.itemsize])
+    else:
+        np.testing.assert_array_equal(result, want)
+
+
 def test_layer_norm_of_a_row_far_from_zero_is_no_further_from_the_truth_than_eager():
     x = torch.randn(3, 64, generator=torch.Generator().manual_seed(0)) + 8192
     truth = F.layer_norm(x.double(), (64,)).numpy()

@@ -212,18 +212,22 @@ def at_least(dim: Dim, bound: int) -> bool:
     return False
 
 
+def _least(limits: tuple[int | None, int | None], bound: int) -> bool:
+    return limits[0] is not None and limits[0] >= bound
+
+
 def _never_greater(dim: Dim) -> list[Dim]:
     """Dims that are <= dim for all sizes, with one atom replaced: -min(a, b) >= -a, max(a, b) >= a, -(a // n) >= -a for a >= 0."""
     found: list[Dim] = []
     for monomial, coefficient in _terms(dim):
         for atom in dict.fromkeys(a for a in monomial if isinstance(a, Apply)):
             rest = _without(monomial, (atom,))
-            if (_monomial_bounds(rest)[0] or 0) < 0 or _monomial_bounds(rest)[0] is None:
+            if not _least(_monomial_bounds(rest), 0):
                 continue
             choices: tuple[Dim, ...] = ()
             if atom.operator == ("min" if coefficient < 0 else "max"):
                 choices = atom.left, atom.right
-            elif coefficient < 0 and atom.operator == "//" and (bounds(atom.right)[0] or 0) >= 1 and (bounds(atom.left)[0] or -1) >= 0:
+            elif coefficient < 0 and atom.operator == "//" and _least(bounds(atom.right), 1) and _least(bounds(atom.left), 0):
                 choices = (atom.left,)
             others = dim - _collect([(monomial, coefficient)])
             found += [others + _collect([(rest, coefficient)]) * choice for choice in choices]

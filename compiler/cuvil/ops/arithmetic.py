@@ -115,11 +115,16 @@ def positive(b: Builder, x):
     return x
 
 
-@spelled("torch.abs", "torch.absolute", "torch.Tensor.abs", "numpy.abs", "numpy.absolute", "numpy.fabs", "builtins.abs", "operator.abs")
+@spelled("torch.abs", "torch.absolute", "torch.Tensor.abs", "numpy.abs", "numpy.absolute", "builtins.abs", "operator.abs")
 def absolute(b: Builder, x):
     if x.type.dtype == DType.BOOL and b.library != "numpy":
         raise TypeRuleError(f"abs of {x.type}", "numbers", "dtype-mismatch")
     return x if x.type.dtype in (DType.BOOL, DType.U8) else b.emit("abs", x)
+
+
+@spelled("numpy.fabs", examples=[example("np.fabs(x)", x="i32[4]")])
+def fabs(b: Builder, x):
+    return b.emit("abs", float_operand(b, x))
 
 
 @spelled("torch.sign", "torch.Tensor.sign", "numpy.sign")
@@ -246,7 +251,7 @@ def fmod(b: Builder, x, y):
     return b.emit("select", b.emit("and", b.emit("eq", x, zero), b.emit("eq", rest, zero)), x, signed)      # fmod(-0.0, y) is -0.0
 
 
-@spelled("operator.pow", "operator.ipow", "numpy.power", "numpy.pow", "numpy.float_power")
+@spelled("operator.pow", "operator.ipow", "numpy.power", "numpy.pow")
 def power(b: Builder, x, y):
     """Small constant exponents become what ATen and NumPy compute for them."""
     if isinstance(y, (int, float)) and not isinstance(y, bool) and not is_number(x):
@@ -270,6 +275,11 @@ def power(b: Builder, x, y):
     if x.type.dtype == DType.BOOL:
         raise unsupported("powers of bool elements")
     return b.emit("pow", x, y)
+
+
+@spelled("numpy.float_power", examples=[example("np.float_power(x, 3)", x="i32[4]")])
+def float_power(b: Builder, x1, x2):
+    return b.emit("pow", *(b.cast(v, DType.F64) for v in b.promote(x1, x2)))
 
 
 @spelled("torch.pow", "torch.Tensor.pow")

@@ -78,6 +78,8 @@ def _plain(value: Any) -> Any:
     """Stand-ins taken off."""
     if isinstance(value, _Tensor):
         return value.op
+    if isinstance(value, _Module):                                   # np.float32 is a dtype unless it is called
+        return DType.parse(value.name.rpartition(".")[2])
     if isinstance(value, slice):
         return slice(_plain(value.start), _plain(value.stop), _plain(value.step))
     return type(value)(map(_plain, value)) if type(value) in (tuple, list) else value
@@ -96,10 +98,7 @@ class _Module:
         self.b, self.name = b, name
 
     def __getattr__(self, name: str) -> Any:
-        full = f"{self.name}.{name}"
-        if name in ("float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool"):
-            return DType.parse(name)
-        return _Module(self.b, full)
+        return _Module(self.b, f"{self.name}.{name}")
 
     def __call__(self, *args, **keywords):
         return _dressed(self.b, call(self.b, self.name, _plain(list(args)), {k: _plain(v) for k, v in keywords.items()}))

@@ -153,7 +153,7 @@ def linalg_norm(b: Builder, A, ord=None, dim=None, keepdim=False, dtype=None):
 
 @spelled("numpy.linalg.norm")
 def numpy_norm(b: Builder, x, ord=None, axis=None, keepdims=False):
-    return _linalg_norm(b, float_operand(b, x), ord, axis, keepdims)
+    return _linalg_norm(b, x if dtype_of(x).is_float else b.cast(x, DType.F64), ord, axis, keepdims)
 
 
 def _linalg_norm(b: Builder, x, ord, dim, keepdim):
