@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain
 
 from cuvil.diagnostics import CuvilError, Diagnostic
 from cuvil.source import Source, Span
@@ -31,16 +32,16 @@ class Rules:
 
 def check(paths: Sequence[str], rules: Rules, jobs: int = 0, step: Callable[[str], None] = lambda path: None) -> Iterator[FileResult]:
     """The result of each file, in the order given. jobs: worker processes, 0 for as many as there are cores."""
-    jobs = min(jobs or _cores(), (len(paths) + CHUNK - 1) // CHUNK)
+    chunks = [paths[i:i + CHUNK] for i in range(0, len(paths), CHUNK)]
+    jobs = min(jobs or _cores(), len(chunks))
     if jobs <= 1 or len(paths) <= ALONE:
-        for path in paths:
-            step(path)
-            yield check_path(path, rules)
+        for result in (check_path(path, rules) for path in paths) if len(paths) <= ALONE else chain.from_iterable(_check_chunk(c, rules) for c in chunks):
+            step(result.path)
+            yield result
         return
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
-    chunks = [paths[i:i + CHUNK] for i in range(0, len(paths), CHUNK)]
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
         tasks = [pool.submit(_check_chunk, chunk, rules) for chunk in chunks]
         for chunk, task in zip(chunks, tasks):
@@ -85,7 +86,11 @@ def check_text(source: Source, rules: Rules) -> FileResult:
 
 
 def _check_chunk(paths: Sequence[str], rules: Rules) -> list[FileResult]:
-    return [check_path(path, rules) for path in paths]
+    """In a worker. What is known of the files is let go after each chunk: a large project does not fit into memory at once."""
+    try:
+        return [check_path(path, rules) for path in paths]
+    finally:
+        _session.cache_clear()
 
 
 @lru_cache(maxsize=2)
