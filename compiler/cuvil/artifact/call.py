@@ -18,25 +18,29 @@ from ..ir.types import DType
 from .abi import DIRECT_LIMIT
 from .signature import Signature, Slot
 
+Call = Callable[[Sequence[Any]], Any]
 # The start of a writable contiguous buffer, as ctypes passes it: the quickest way from an array to its address.
 _Start = ctypes.c_char * 0
 
 
-def caller(signature: Signature, library: ctypes.CDLL, model: int) -> Callable[[Sequence[Any]], Any]:
+def caller(signature: Signature, library: ctypes.CDLL, model: int) -> Call:
     """A function of the positional arguments; gives the results, or NotImplemented when an argument is of another type."""
     run = _runner(signature, library, model)
-    numpy_call = _numpy_caller(signature, run)
-    torch_call: Callable[[Sequence[Any]], Any] | None = None
+    of_arrays = _numpy_caller(signature, run)
+    of_tensors: Call | None = None
 
     def call(arguments: Sequence[Any]) -> Any:
-        nonlocal torch_call
-        if all(isinstance(argument, (np.ndarray, np.generic)) for argument in arguments):
-            return numpy_call(arguments)
-        if not _has_torch(arguments):
-            return NotImplemented
-        if torch_call is None:
-            torch_call = _torch_caller(signature, run)
-        return torch_call(arguments)
+        nonlocal of_tensors
+        for argument in arguments:
+            if type(argument) is not np.ndarray and not isinstance(argument, (np.ndarray, np.generic)):
+                break
+        else:
+            return of_arrays(arguments)
+        if of_tensors is None:
+            if not _has_torch(arguments):
+                return NotImplemented
+            of_tensors = _torch_caller(signature, run)
+        return of_tensors(arguments)
 
     return call
 
@@ -66,13 +70,13 @@ def _runner(signature: Signature, library: ctypes.CDLL, model: int) -> Callable[
     return run_arrays
 
 
-def _numpy_caller(signature: Signature, run: Callable[..., None]) -> Callable[[Sequence[Any]], Any]:
+def _numpy_caller(signature: Signature, run: Callable[..., None]) -> Call:
     if any(slot.type.dtype == DType.BF16 for slot in (*signature.inputs, *signature.outputs)):
-        return lambda arguments: NotImplemented                # NumPy has no bfloat16
+        return lambda arguments: NotImplemented          # NumPy has no bfloat16
     wanted = [(np.dtype(slot.type.dtype.numpy), slot.type.shape) for slot in signature.inputs]
     made = [(slot.type.shape, np.dtype(slot.type.dtype.numpy)) for slot in signature.outputs]
     count, start, empty = len(wanted), _Start.from_buffer, np.empty
-    single = signature.returns == "tensor"
+    bare = signature.returns == "tensor" and made[0][0] != () and 0 not in made[0][0]
 
     def call(arguments: Sequence[Any]) -> Any:
         if len(arguments) != count:
@@ -82,29 +86,32 @@ def _numpy_caller(signature: Signature, run: Callable[..., None]) -> Callable[[S
             if argument.dtype != dtype or argument.shape != shape:
                 return NotImplemented
             try:
-                pointers.append(start(argument))
+                pointer = start(argument)
+                usable = argument.flags.aligned
             except (TypeError, ValueError, BufferError):     # read-only, not contiguous, empty or a scalar
+                usable = False
+            if not usable:
                 argument = np.require(argument, None, ("C_CONTIGUOUS", "ALIGNED"))
                 kept.append(argument)
-                pointers.append(argument.ctypes.data)
-            else:
-                if not argument.flags.aligned:
-                    kept.append(argument := argument.copy())
-                    pointers[-1] = argument.ctypes.data
+                pointer = argument.ctypes.data
+            pointers.append(pointer)
+        if bare:
+            result = empty(*made[0])
+            run(*pointers, start(result))
+            return result
         results = [empty(shape, dtype) for shape, dtype in made]
         run(*pointers, *[start(r) if r.size else r.ctypes.data for r in results])
-        if single:
-            return results[0] if made[0][0] else results[0][()]
-        return tuple([r if r.shape else r[()] for r in results])
+        results = [r if r.shape else r[()] for r in results]         # NumPy gives scalars for 0-d results
+        return results[0] if signature.returns == "tensor" else tuple(results)
 
     return call
 
 
-def _torch_caller(signature: Signature, run: Callable[..., None]) -> Callable[[Sequence[Any]], Any]:
+def _torch_caller(signature: Signature, run: Callable[..., None]) -> Call:
     import torch
     wanted = [(getattr(torch, slot.type.dtype.numpy), slot.type.shape) for slot in signature.inputs]
     made = [(slot.type.shape, getattr(torch, slot.type.dtype.numpy)) for slot in signature.outputs]
-    count, empty = len(wanted), torch.empty
+    count, empty, Tensor, recording = len(wanted), torch.empty, torch.Tensor, torch.is_grad_enabled
     single = signature.returns == "tensor"
 
     def call(arguments: Sequence[Any]) -> Any:
@@ -112,16 +119,18 @@ def _torch_caller(signature: Signature, run: Callable[..., None]) -> Callable[[S
             return NotImplemented
         pointers, kept = [], []
         for argument, (dtype, shape) in zip(arguments, wanted):
-            if not isinstance(argument, torch.Tensor):
-                argument = torch.from_numpy(np.asarray(argument))
+            if not isinstance(argument, Tensor):
+                if not isinstance(argument, (np.ndarray, np.generic)):
+                    return NotImplemented
+                argument = torch.from_numpy(np.array(argument))
                 kept.append(argument)
             if argument.dtype is not dtype or argument.shape != shape or not argument.is_cpu:
                 return NotImplemented
-            if argument.requires_grad and torch.is_grad_enabled():
+            if argument.requires_grad and recording():
                 raise CuvilError("an input requires grad, and compiled functions compute no gradients",
                                  hint="call it under torch.inference_mode() or torch.no_grad()", code="CUV021")
-            if not argument.is_contiguous() or argument.is_conj() or argument.is_neg():
-                argument = argument.contiguous().resolve_conj().resolve_neg()
+            if not argument.is_contiguous() or argument.is_neg():
+                argument = argument.contiguous().resolve_neg()
                 kept.append(argument)
             pointers.append(argument.data_ptr())
         results = [empty(shape, dtype=dtype) for shape, dtype in made]
@@ -133,8 +142,7 @@ def _torch_caller(signature: Signature, run: Callable[..., None]) -> Callable[[S
 
 def _has_torch(arguments: Sequence[Any]) -> bool:
     torch = sys.modules.get("torch")
-    return torch is not None and any(isinstance(argument, torch.Tensor) for argument in arguments) and all(
-        isinstance(argument, (torch.Tensor, np.ndarray, np.generic)) for argument in arguments)
+    return torch is not None and any(isinstance(argument, torch.Tensor) for argument in arguments)
 
 
 def mismatch(signature: Signature, arguments: Sequence[Any]) -> CuvilError:

@@ -20,20 +20,21 @@ from ..diagnostics import CuvilError
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     """Compile what is asked for. The libraries go to `.cuvil/` of the root unless `output` says otherwise."""
     from ..artifact.files import output_folder
-    from ..pipeline.files import compile_function, facts_of, read
+    from ..pipeline.files import compile_function, entry_points, facts_of, read
     started = time.perf_counter()
     path, root = request["path"], Path(request.get("root") or Path(request["path"]).parent)
     artifacts, refusals = [], []
     try:
         source = read(path)
-        names = request.get("functions") or [f.name for f in facts_of(source, root).functions if f.entry is not None]
+        facts = facts_of(source, root)
+        names = request.get("functions") or entry_points(facts)
         folder = Path(request["output"]) if request.get("output") else output_folder(root)
     except CuvilError as error:
         names = []
         refusals.append({"function": "", **error.to_diagnostic(path).to_json()})
     for name in names:
         try:
-            artifacts.append(compile_function(source, name, folder, request.get("shapes"), request.get("target", "cpu"), root=root))
+            artifacts.append(compile_function(source, name, folder, request.get("shapes"), request.get("target", "cpu"), root=root, facts=facts))
         except CuvilError as error:
             refusals.append({"function": name, **error.to_diagnostic(path).to_json()})
     return {"libraries": [str(a.path) for a in artifacts], "artifacts": [a.to_json() for a in artifacts], "refusals": refusals,

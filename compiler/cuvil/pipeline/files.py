@@ -17,7 +17,7 @@ from ..source import Source
 from .stages import Stages
 
 if TYPE_CHECKING:
-    from ..frontends.python.facts import FunctionFacts
+    from ..frontends.python.facts import FileFacts, FunctionFacts
     from ..ir.function import Function
 
 # --emit KIND -> (suffix, text of it)
@@ -65,7 +65,8 @@ def compile_file(path: str, function: str | None = None, output_dir: str | Path 
     CuvilError at the first function that is refused.
     """
     source = read(path)
-    names = [function] if function is not None else [f.name for f in facts_of(source, root).functions if f.entry is not None]
+    facts = facts_of(source, root)
+    names = [function] if function is not None else entry_points(facts)
     if not names:
         raise CuvilError(f"{path} has no entry point", expected="a function decorated with @cu.compile",
                          hint=f"name one: cuvil compile {path}:function", code="CUV002")
@@ -73,19 +74,21 @@ def compile_file(path: str, function: str | None = None, output_dir: str | Path 
         raise CuvilError(f"{path} has {len(names)} entry points ({', '.join(names)}) and one output file was named",
                          expected="a folder, or one function", hint=f"cuvil compile {path}:{names[0]}")
     folder = Path(output_dir) if output_dir is not None else Path(path).parent
-    return [compile_function(source, name, Path(output) if output is not None else folder, shapes, target, emit, opt_level, root) for name in names]
+    place = Path(output) if output is not None else folder
+    return [compile_function(source, name, place, shapes, target, emit, opt_level, root, facts) for name in names]
 
 
 def compile_function(source: Source, name: str, output: Path, shapes: Mapping[str, Any] | None = None, target: str = "cpu",
-                     emit: Iterable[str] = (), opt_level: int | None = None, root: str | Path | None = None) -> CompiledArtifact:
-    """output: a folder, or the path of the library (it has the suffix of one)."""
+                     emit: Iterable[str] = (), opt_level: int | None = None, root: str | Path | None = None,
+                     facts: FileFacts | None = None) -> CompiledArtifact:
+    """output: a folder, or the path of the library (it has the suffix of one). facts: of the source, where it was analysed before."""
     from ..artifact import build, files
     from ..artifact.signature import identifier
     started = time.perf_counter()
     unknown = [kind for kind in emit if kind not in EMITS]
     if unknown:
         raise CuvilError(f"there is no {unknown[0]} to emit", expected=f"one of {', '.join(EMITS)}")
-    function, options = captured(source, name, shapes or {}, root)
+    function, options = captured(source, name, shapes or {}, root, facts)
     dims, assumed = sizes_of(function, shapes or {})
     level = opt_level if opt_level is not None else options.get("opt_level", 2)
     here = build.relative_to(function, str(Path(source.path).absolute().parent))
@@ -109,15 +112,20 @@ def read(path: str) -> Source:
         raise CuvilError(f"{path} cannot be read: {error.strerror}", expected="a Python file", code="CUV002") from None
 
 
-def facts_of(source: Source, root: str | Path | None) -> Any:
+def facts_of(source: Source, root: str | Path | None) -> FileFacts:
     from ..frontends.python import Workspace, analyze
     return analyze(source, Workspace(root if root is not None else Path(source.path).absolute().parent))
 
 
-def captured(source: Source, name: str, shapes: Mapping[str, Any], root: str | Path | None) -> tuple[Function, dict[str, Any]]:
+def entry_points(file: FileFacts) -> list[str]:
+    return [f.name for f in file.functions if f.entry is not None]
+
+
+def captured(source: Source, name: str, shapes: Mapping[str, Any], root: str | Path | None,
+             file: FileFacts | None = None) -> tuple[Function, dict[str, Any]]:
     """The function as CIR, and the options of its decorator. shapes: of parameters; those of symbols are left to sizes_of."""
     from ..frontends.python import Workspace, capture
-    facts = facts_of(source, root).function(name)
+    facts = (file or facts_of(source, root)).function(name)
     options = dict(facts.entry.options) if facts is not None and facts.entry is not None else {}
     given = {key: shape for key, shape in shapes.items() if not isinstance(shape, int)}
     if facts is not None and facts.function is not None and facts.refusal is None and not given:
