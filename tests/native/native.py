@@ -5,6 +5,7 @@ runtime, compiled once.
 """
 from __future__ import annotations
 
+import atexit
 import ctypes
 import shutil
 import subprocess
@@ -27,14 +28,21 @@ NUMPY = {DType.BF16: np.uint16}
 
 
 @lru_cache
-def runtime() -> ctypes.CDLL:
-    """The thread pool as a library of its own."""
+def runtime_folder() -> Path:
+    """Where the thread pool lies, as threads.o and as a library of its own, threads.so."""
     folder = Path(tempfile.mkdtemp(prefix="cuvil-test-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     compiler = [shutil.which("cc")] if shutil.which("cc") else [sys.executable, "-m", "ziglang", "cc"]
-    library = folder / "threads.so"
-    subprocess.run([*compiler, "-O2", "-shared", "-fPIC", "-DCUVIL_HIDDEN=", str(RUNTIME), "-o", str(library), "-lpthread"],
+    subprocess.run([*compiler, "-O2", "-c", "-fPIC", "-DCUVIL_HIDDEN=", str(RUNTIME), "-o", str(folder / "threads.o")],
                    check=True, capture_output=True)
-    loaded = ctypes.CDLL(str(library))
+    subprocess.run([*compiler, "-shared", str(folder / "threads.o"), "-o", str(folder / "threads.so"), "-lpthread"],
+                   check=True, capture_output=True)
+    return folder
+
+
+@lru_cache
+def runtime() -> ctypes.CDLL:
+    loaded = ctypes.CDLL(str(runtime_folder() / "threads.so"))
     for name in ("cuvil_parallel_for", "cuvil_thread_memory"):
         binding.add_symbol(name, ctypes.cast(loaded[name], ctypes.c_void_p).value)
     return loaded

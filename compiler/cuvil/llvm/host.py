@@ -47,9 +47,9 @@ def parse(text: str, target: Target) -> llvm.ModuleRef:
 
 
 def optimise(module: llvm.ModuleRef, target: Target) -> None:
-    """LLVM's standard pipeline; loops are vector loops already, so its vectorisers stay off."""
-    options = llvm.create_pipeline_tuning_options(speed_level=2)
-    options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = False
+    """LLVM's short pipeline. Loops are vectors and tiles already: its vectorisers and unroller would only make code longer."""
+    options = llvm.create_pipeline_tuning_options(speed_level=1)
+    options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = options.loop_unrolling = False
     builder = llvm.create_pass_builder(machine(target), options)
     builder.getModulePassManager().run(module, builder)
 

@@ -120,7 +120,7 @@ class _Emitter:
         text = "\n\n".join([
             f'source_filename = "{self.program.function.name}"', "@cuvil_nothing = internal constant [64 x i8] zeroinitializer, align 64",
             *self.functions, declares,
-            'attributes #0 = { nounwind uwtable(sync) "frame-pointer"="none" }\nattributes #1 = { nounwind willreturn memory(none) }', self.debug.text])
+            'attributes #0 = { noinline nounwind uwtable(sync) "frame-pointer"="none" }\nattributes #1 = { nounwind willreturn memory(none) }', self.debug.text])
         return LlvmModule(text, self.program, tuple(self.checks), tuple(self.debug.statements))
 
     def _phase(self, name: str, statements: tuple[Statement, ...]) -> tuple[str, int | None]:

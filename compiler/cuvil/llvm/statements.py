@@ -118,7 +118,7 @@ class Phase:
             if rest:
                 self._step(loop, whole, mask)
             return
-        whole = self.w.op("and", extent, -width)
+        whole = self.w.op("sub", extent, self.w.op("urem", extent, width))
         self._steps(loop, whole)
         some, after = self.w.label("tail"), self.w.label("after")
         self.locate(loop)
@@ -149,18 +149,19 @@ class Phase:
     def loop(self, begin: Value, end: Value, step: int):
         """A counted loop around what is written inside; gives its counter. Values made inside are not known after it."""
         w = self.w
-        counter = w.alloca("i64", align=8)
-        head, body, done = w.label("loop"), w.label("body"), w.label("done")
-        w.put(f"store {begin}, ptr {counter}")
+        head, body, latch, done = (w.label(hint) for hint in ("loop", "body", "next", "done"))
+        before, following = w.block, w.name()
         w.jump(head)
         w.start(head)
-        index = w.make(f"load i64, ptr {counter}", "i64")
+        index = w.phi(begin, before, following, latch)
         w.branch(w.compare("slt", index, end), body, done)
         w.start(body)
         location, known = w.location, dict(self.locals)
         yield index
         w.location, self.locals = location, known
-        w.put(f"store {w.op('add', index, step)}, ptr {counter}")
+        w.jump(latch)
+        w.start(latch)
+        w.put(f"{following} = add nsw {index}, {step}")
         w.jump(head)
         w.start(done)
 

@@ -73,7 +73,7 @@ class Writer:
     target     what the machine has in one instruction: fused multiply-add, conversion of halves
     declares   intrinsics and library functions used, by name: shared by the module
     allocas    stack memory; entry: what is looked up once before everything else
-    location   the debug location put on every instruction
+    location   the debug location put on every instruction; block: the block being written
     """
 
     target: Target
@@ -82,6 +82,7 @@ class Writer:
     allocas: list[str] = field(default_factory=list)
     entry: list[str] = field(default_factory=list)
     location: str = ""
+    block: str = "start"
     _count: int = 0
     _labels: int = 0
 
@@ -98,6 +99,10 @@ class Writer:
         name = self.name()
         self.put(f"{name} = {text}")
         return Value(name, element, lanes)
+
+    def rename(self, value: Value, name: str) -> None:
+        """The value just made gets a name that was given out before it."""
+        self.lines[-1] = self.lines[-1].replace(f"  {value.text} = ", f"  {name} = ", 1)
 
     def op(self, opcode: str, a: Value, b: Value | int | float) -> Value:
         """A two-operand instruction; numbers become constants and a scalar meets a vector as a splat."""
@@ -214,13 +219,18 @@ class Writer:
 
     def start(self, label: str) -> None:
         self.lines.append(f"{label}:")
+        self.block = label
 
     def jump(self, label: str) -> None:
         self.put(f"br label %{label}")
+
+    def phi(self, first: Value, before: str, later: str, after: str) -> Value:
+        """first on entry from the block `before`, the value named `later` when coming back from `after`; stands first in its block."""
+        return self.make(f"phi {first.type} [ {first.text}, %{before} ], [ {later}, %{after} ]", first.element, first.lanes)
 
     def branch(self, condition: Value, yes: str, no: str) -> None:
         self.put(f"br {condition}, label %{yes}, label %{no}")
 
     def function(self, name: str, arguments: str, attributes: str, debug: str = "") -> str:
-        body = "\n".join([f"define {attributes} @{name}({arguments}) #0{debug} {{", "entry:", *self.allocas, *self.entry, *self.lines, "}"])
+        body = "\n".join([f"define {attributes} @{name}({arguments}) #0{debug} {{", "entry:", *self.allocas, *self.entry, "  br label %start", "start:", *self.lines, "}"])
         return body

@@ -72,12 +72,7 @@ def affine(expression: Expr, ranges: Ranges) -> Affine:
                 quotient = _divide(dividend, divisor.constant, ranges)
                 if not any(isinstance(atom, Apply) and atom.primitive == "floordiv" for atom in quotient.terms):
                     return dividend + quotient.scaled(-divisor.constant)
-                reduced = Affine(dividend.constant % divisor.constant, {
-                    x: c % divisor.constant for x, c in dividend.terms.items() if c % divisor.constant})
-                low, high = interval(reduced, ranges)
-                if low is not None and high is not None and 0 <= low and high < divisor.constant:
-                    return reduced
-                return _atom(Apply("mod", (build(reduced), const(divisor.constant)), DType.I64))
+                return _remainder(dividend, divisor.constant, ranges)
         case Apply(primitive, arguments, dtype) if dtype == DType.I64:
             return _atom(Apply(primitive, tuple(simplify(x, ranges) for x in arguments), dtype))
     return _atom(expression)
@@ -179,6 +174,19 @@ def _divide(form: Affine, divisor: int, ranges: Ranges) -> Affine:
     if split is not None:
         return whole + split
     return whole + _atom(Apply("floordiv", (build(rest), const(divisor)), DType.I64))
+
+
+def _remainder(form: Affine, divisor: int, ranges: Ranges) -> Affine:
+    """form % divisor, over the same rest that _divide leaves, so that the two can be joined again."""
+    rest = Affine(form.constant % divisor, {a: c for a, c in form.terms.items() if c % divisor})
+    low, high = interval(rest, ranges)
+    if low is not None and high is not None and 0 <= low and high < divisor:
+        return rest
+    common = _common_factor(rest, divisor)
+    if common > 1:                                           # (4*i + 2) % 8 is 2 * ((2*i + 1) % 4)
+        rest = Affine(rest.constant // common, {a: c // common for a, c in rest.terms.items()})
+        return _remainder(rest, divisor // common, ranges).scaled(common)
+    return _atom(Apply("mod", (build(rest), const(divisor)), DType.I64))
 
 
 def _split(form: Affine, divisor: int, ranges: Ranges) -> Affine | None:

@@ -59,7 +59,7 @@ class Pull:
             value = self._resolve(form, key[2], missing)
             condition = None if check is None else self._resolve(check, key[2], missing)
             if missing:
-                todo += missing
+                todo += reversed(missing)
                 continue
             todo.pop()
             self._check(key, condition)
