@@ -24,6 +24,14 @@ async def initialize(server: CuvilServer, params: lsp.InitializeParams) -> None:
     root = next((f.uri for f in params.workspace_folders or ()), params.root_uri)
     server.session.root = str(path_of(root)) if root and root.startswith("file:") else str(Path.cwd())
     apply_options(server, params.initialization_options, quiet=True)
+    server.worker.submit(warm)                         # while the client answers, what the first question needs is loaded
+
+
+def warm() -> None:
+    from cuvil.frontends import python
+    from cuvil.source import Source
+    from cuvil_ide import lints
+    lints.check(python.analyze(Source("", "")))
 
 
 async def initialized(server: CuvilServer, params: Any) -> None:
