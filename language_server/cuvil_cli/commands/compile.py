@@ -170,10 +170,11 @@ def _refusal(name: str, error: CuvilError) -> dict[str, Any]:
 
 
 def _text(done: list[CompiledArtifact], refused: dict[str, CuvilError]) -> str:
+    from cuvil_ide.views.scale import label
     rows, notes = [], []
     for a in done:
         costs = a.manifest.get("costs", {})
-        work = f"{costs['flops'] / 1e6:.2f} MFLOP, {costs['bytes'] / 1e6:.2f} MB" if {"flops", "bytes"} <= costs.keys() else ""
+        work = f"{label(costs['flops'], 'FLOP')}, {label(costs['bytes'], 'B')}" if {"flops", "bytes"} <= costs.keys() else ""
         rows.append((a.name, plural(len(a.manifest.get("kernels", ())), "kernel"), work, f"{a.seconds:.2f} s", _shown(a.path)))
         if a.assumed:
             sizes = ", ".join(f"{k} = {v}" for k, v in a.assumed.items())

@@ -63,7 +63,8 @@ def explain(session, path: str, name: str, given: Mapping[str, int]) -> dict:
     """Kernels, costs and decisions of one function as plain data; CuvilError when it cannot be compiled."""
     from cuvil.cost import cost_of_graph, cost_of_kernel, detect, example_sizes
     from cuvil.cost.counts import unfused
-    stages, machine = session.stages(path, name), detect()
+    from cuvil.cost.lines import lines_of
+    facts, stages, machine = session.function(path, name), session.stages(path, name), detect()
     graph = stages.kernels
     function = graph.function
     dims = example_sizes(function.symbols, given)
@@ -79,11 +80,11 @@ def explain(session, path: str, name: str, given: Mapping[str, int]) -> dict:
         return f"%{id} {op.label or op.name}"
 
     return {
-        "function": name, "place": str(session.function(path, name).header), "ops": sum(1 for op in function.body if op.name != "constant"),
+        "function": name, "place": str(facts.header), "ops": sum(1 for op in function.body if op.name != "constant"),
         "signature": {"inputs": [f"{op.label or op.attr('name')}: {op.type}" for op in function.inputs],
                       "parameters": len(function.parameters), "results": [str(function.by_id[r].type) for r in function.results]},
         "dims": dims, "examples": sorted(set(dims) - set(given)), "machine": str(machine), "ridge": machine.ridge,
-        "kernels": [{"name": k.name, "kind": k.kind, "ops": [shown(i) for i in k.ops], "lines": sorted({o.span.line for o in k.origins}),
+        "kernels": [{"name": k.name, "kind": k.kind, "ops": [shown(i) for i in k.ops], "lines": sorted(lines_of(k.origins, facts.span)),
                      **cost(cost_of_kernel(function, k))} for k in graph.kernels],
         "total": cost(cost_of_graph(graph)), "unfused": cost(unfused(function)),
         "decisions": [{"producer": shown(d.producer), "consumer": shown(d.consumer), "fused": d.fused, "reason": d.reason,
