@@ -1,5 +1,6 @@
 """Python source to facts and CIR, by an abstract interpreter over its syntax trees. The user's code is never imported or run."""
-from .analysis import Analyzer, analyze, capture
+from .analysis import Analyzer, analyze
+from .capture import capture
 from .workspace import Workspace
 
 __all__ = ["Analyzer", "Workspace", "analyze", "capture"]

@@ -27,7 +27,9 @@ def get(walk: Walk, value: Value, name: str, node: cst.CSTNode) -> Value:
         case Tensor():
             return _of_tensor(walk, value, name, node)
         case Untyped():
-            return Shape(value) if name == "shape" else Unknown(value.reason, value.span)
+            if name == "shape":
+                return Shape(value) if "." not in value.name else Unknown(value.reason, value.span)
+            return Untyped(f"{value.name}.{name}", -1, value.span)
         case Instance():
             return classes.attribute(walk, value, name, node)
         case UserClass():

@@ -15,11 +15,15 @@ from ...ops.layers import LAYERS
 from . import calls, learn
 from .library import Silent, failed, lift, plain, signature
 from .mutation import in_place
-from .values import (NONE, Deferred, Instance, Library, Mapping, Scalar, Sequence, Tensor, Unknown, UserClass, UserFunction, Value, Weight)
+from .values import (NONE, Deferred, Instance, Library, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, UserFunction,
+                     Value, Weight)
 from .walk import Frame, Walk, contains_tensor
 
 CONTAINERS = ("torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict", "torch.nn.ParameterList", "torch.nn.ParameterDict")
 MODULE = "torch.nn.Module"
+SIZES = frozenset(("in_features", "out_features", "num_embeddings", "embedding_dim", "normalized_shape", "in_channels", "out_channels",
+                   "num_features", "num_channels"))
+SHAPELESS = frozenset(("bias", "eps", "inplace", "p", "elementwise_affine", "padding_idx", "affine", "momentum"))
 SCRATCH = 1 << 40                            # op ids of `__init__` never meet those of the function
 
 
@@ -253,7 +257,11 @@ def library_class(walk: Walk, name: str, args: list[Value], keywords: dict[str, 
         walk.refuse(f"{name}: {error}", node, hint="the constructor arguments that Cuvil captures")
         return Unknown("a layer with unusual arguments", walk.span(node))
     bound.apply_defaults()
-    given = dict(bound.arguments)
+    given = {key: walk.size_of(value) if key in SIZES else value for key, value in bound.arguments.items()}
+    for key, value in given.items():
+        if key in SHAPELESS and isinstance(value, (Unknown, Untyped)):
+            instance.assumed = f"{key} of {name}"
+            given[key] = signature(layer.constructor).parameters[key].default
     for extra in [k for k, p in signature(layer.constructor).parameters.items() if p.kind is p.VAR_KEYWORD]:
         given.update(given.pop(extra, {}))
     for key, value in given.items():
@@ -352,11 +360,13 @@ def _call_layer(walk: Walk, instance: Instance, args: list[Value], keywords: dic
         if any(map(contains_tensor, args)):
             walk.refuse(f"{name} of a size that is not known, or that is not compiled", node)
         return walk.unknown("a layer of unknown size", node)
+    if instance.assumed:
+        walk.refuse(f"the {instance.assumed} is not known", node, "constructor arguments that are known", "annotate the configuration's class")
     weights = {key: walk.resolve(instance.attributes[key]) for key in instance.weights}
     unknown = next((w for w in weights.values() if not isinstance(w, Tensor)), None)
     if unknown is not None:
         return walk.unknown("a layer with a weight that is not known", node)
-    args = [walk.resolve(arg) for arg in args]
+    args = learn.given_to_layer(walk, name, [walk.resolve(arg) for arg in args])
     tensors = [arg for arg in args if isinstance(arg, Tensor)]
     builder = walk.builder
     builder.library, builder.origins = "torch", (walk.origin(node),)

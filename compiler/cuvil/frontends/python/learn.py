@@ -22,6 +22,30 @@ def unpacked_shape(walk: Walk, value: Value, parts: list[cst.BaseExpression], st
     return Sequence(tuple(map(Scalar, dims)))
 
 
+def given_to_tensor_code(walk: Walk, values: list[Value]) -> list[Value]:
+    """Arguments of a function of tensors: a parameter without a type that is given to one is a tensor."""
+    found = []
+    for value in values:
+        if isinstance(value, Untyped) and "." not in value.name and value.index >= 0 and not walk.weak and not walk.building:
+            value = walk.learn_type(walk.resolve(value), None)
+        found.append(value)
+    return found
+
+
+IMAGES = {"torch.nn.Conv2d": "nchw", "torch.nn.BatchNorm2d": "nchw", "torch.nn.MaxPool2d": "nchw", "torch.nn.AvgPool2d": "nchw",
+          "torch.nn.AdaptiveAvgPool2d": "nchw", "torch.nn.Conv1d": "ncl"}
+
+
+def given_to_layer(walk: Walk, layer: str, values: list[Value]) -> list[Value]:
+    """The arguments of a layer. An input of unknown rank that is given to an image layer is a batch of images: torch takes a
+    single image too, which code whose rank says nothing else does not mean."""
+    values = given_to_tensor_code(walk, values)
+    axes = IMAGES.get(layer)
+    if axes and values and isinstance(values[0], Tensor) and values[0].type.shape is None and refinable(walk, values[0]) and not walk.weak:
+        values[0] = walk.learn_type(values[0], tuple(map(walk.fresh_symbol, axes)))
+    return values
+
+
 def refinable(walk: Walk, of: Tensor | Untyped) -> bool:
     return isinstance(of, Untyped) or of.op.name == "input" and not of.view
 
@@ -140,3 +164,7 @@ def sizes_met(walk: Walk, mark: int) -> None:
                 inner = y.type.shape[-2 if op.name == "matmul" and len(y.type.shape) > 1 else -1]
                 if x.type.shape[-1] != inner:
                     _same(walk, Scalar(x.type.shape[-1]), Scalar(inner))
+        elif op.name == "conv2d" and op.attr("groups") == 1:
+            x, weight = walk.op(op.operands[0]), walk.op(op.operands[1])
+            if x is not None and weight is not None and x.type.shape and weight.type.shape and x.type.shape[1] != weight.type.shape[1]:
+                _same(walk, Scalar(x.type.shape[1]), Scalar(weight.type.shape[1]))

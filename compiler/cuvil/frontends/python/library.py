@@ -25,6 +25,9 @@ COPIES = frozenset(("clone", "copy", "deepcopy", "astype", "array", "repeat", "t
                     "stack", "concatenate", "flip", "roll", "repeat_interleave", "empty", "where", "pad"))
 
 
+_OF_TENSORS = ("torch.nn.functional.", "torch.softmax", "torch.matmul", "torch.relu", "torch.sigmoid", "torch.exp", "torch.bmm")
+
+
 class Silent(Exception):
     """An argument is not known, so neither is the result."""
 
@@ -39,6 +42,8 @@ def is_tensor(value: Value) -> bool:
 def apply(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode, shown: str = "") -> Value:
     """A call of a spelled function with evaluated arguments. shown: how the source says it, for messages ("+")."""
     shown = shown or name
+    if name.startswith(_OF_TENSORS) and args:
+        args = [*learn.given_to_tensor_code(walk, [walk.resolve(args[0])]), *args[1:]]
     tensors = [t for t in map(walk.resolve, (*args, *keywords.values())) if isinstance(t, Tensor)]
     tensors += [t for v in (*args, *keywords.values()) if isinstance(v, Sequence) for t in v.items if isinstance(t, Tensor)]
     library = name.partition(".")[0]

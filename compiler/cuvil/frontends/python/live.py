@@ -18,7 +18,7 @@ from ...ir.types import DType, TensorType
 from ...ops.layers import LAYERS
 from ...source import Source
 from . import classes
-from .analysis import CAPTURE_STEPS, deep_enough, walk_function
+from .capture import CAPTURE_STEPS, deep_enough, walk_function
 from .values import Instance, Library, Mapping, Scalar, Sequence, Unknown, UserClass, Value, Weight
 from .walk import Walk
 from .workspace import Workspace

@@ -33,6 +33,8 @@ LONGEST = 100_000                                     # of a string, list or pow
 
 def binary(walk: Walk, kind: str, left: Value, right: Value, node: cst.CSTNode) -> Value:
     name, sign, function = BINARY[kind]
+    if kind in ON_SIZES and walk.building:
+        left, right = walk.size_of(left), walk.size_of(right)
     if is_tensor(left) or is_tensor(right):
         return apply(walk, f"operator.{name}", [left, right], {}, node, sign)
     match left, right:

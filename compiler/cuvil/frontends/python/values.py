@@ -26,7 +26,8 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True)
 class Untyped:
-    """A parameter without a type. As silent as Unknown, until the code says what it is: `rows, columns = x.shape`."""
+    """A parameter without a type, or an attribute of one (`config.width`). As silent as Unknown, until the code says what it is:
+    `rows, columns = x.shape`, `nn.Linear(config.width, 4)`."""
 
     name: str
     index: int
@@ -139,6 +140,7 @@ class Instance:
     complete: bool = True                    # False: it may have attributes that are not known
     constructor: dict[str, Any] | None = None             # of a library layer: its constructor's arguments as plain Python
     weights: tuple[str, ...] = ()                         # of a library layer: the attributes that are its weights
+    assumed: str = ""                                     # of a library layer: the argument that is not known and taken as its default
 
     @property
     def path(self) -> str:

@@ -81,6 +81,7 @@ class Walk:
         self.weights: dict[str, Tensor] = {}
         self.replayed: dict[int, tuple[Deferred, Tensor]] = {}
         self.symbols: set[str] = set()
+        self.members: dict[str, Scalar] = {}               # sizes of unknown configurations: size_of
         self.weak = 0                                      # > 0 inside code that may not run: nothing is refused or learnt for it
         self.quiet = 0                                     # > 0 inside code that is walked by itself too: no problems are kept
         self.building = 0                                  # > 0 while an `__init__` is walked
@@ -210,6 +211,14 @@ class Walk:
         self.symbols.add(chosen)
         return symbol(chosen)
 
+    def size_of(self, value: Value) -> Value:
+        """A member of an unknown configuration where only a size can stand: a symbol by its own name, the same for the same member."""
+        if isinstance(value, Untyped) and "." in value.name and self.building:
+            if value.name not in self.members:
+                self.members[value.name] = Scalar(self.fresh_symbol(value.name.rpartition(".")[2]))
+            return self.members[value.name]
+        return value
+
     def resolve(self, value: Value) -> Value:
         """A value as it is now: after in-place changes, and with what was learnt of sizes and of untyped parameters."""
         match value:
@@ -261,8 +270,8 @@ class Walk:
         self.sizes[name] = size
         self.builder.ops[:] = Function("", tuple(self.builder.ops), ()).substitute({name: size}).ops
 
-    def learn_type(self, tensor: Tensor | Untyped, shape: tuple[Dim, ...]) -> Tensor:
-        """An input turns out to have a shape."""
+    def learn_type(self, tensor: Tensor | Untyped, shape: tuple[Dim, ...] | None) -> Tensor:
+        """An input turns out to have a shape, or to be a tensor at all (shape None)."""
         if isinstance(tensor, Untyped):
             library = guessed_library(self.frame)
             self.builder.origins = (Origin(tensor.span, "Param"),) if tensor.span else self.builder.origins

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import libcst as cst
 
@@ -33,6 +34,8 @@ class Workspace:
         self._fresh: dict[str, Namespace | None] = {}      # looked at since `look_again`
         self._resolved: dict[tuple[str, str, int], str | None] = {}
         self.looks = 0
+        self.prototypes: dict[tuple[str, str], Any] = {}   # kept by prototypes.py
+        self.analyzer: Any = None                          # kept by analysis.py
 
     def look_again(self) -> None:
         """Files may have changed: ask the disk once more. Until then a file or a place is looked at once."""
@@ -80,6 +83,17 @@ class Workspace:
             return None
         self._stamps[path] = stamp
         return self._take(Source(path, text))
+
+    def unchanged(self, used: dict[tuple[str, str], tuple[Definition, ...]]) -> bool:
+        """All names still mean what they meant: (path, name) -> the definitions found there."""
+        for (path, name), definitions in used.items():
+            namespace = self.namespace(path)
+            if namespace is None:
+                return False
+            found = namespace.find(name)
+            if len(found) != len(definitions) or any(a is not b for a, b in zip(found, definitions)):
+                return False
+        return True
 
     def resolve(self, dotted: str, importer: str, level: int = 0) -> str | None:
         """The path of a module named by an import in a file, if it lies under the root. Relative imports count from the file."""

@@ -1,0 +1,199 @@
+"""One function walked as an entry: its parameters become inputs, its result the results of a CIR function.
+
+    function = capture(source, "f", {"x": TensorType((2, 3), DType.F32)})
+"""
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+import libcst as cst
+
+from ...cst import Definition
+from ...diagnostics import CuvilError
+from ...ir.function import Function
+from ...ir.types import TensorType
+from ...lineage import Origin
+from ...source import Source, Span
+from . import calls, classes, expressions, learn, statements
+from .facts import Entry
+from .prototypes import prototype
+from .signatures import entry_of, inputs_of
+from .values import Instance, Sequence, Tensor, Unknown, Untyped, UserClass, UserFunction, Value, describe
+from .walk import Frame, OutOfBudget, Walk
+from .workspace import Namespace, Workspace
+
+CAPTURE_STEPS = 2_000_000
+FRAMES = 12_000                                # Python frames the walk may nest: calls of calls, not expressions of one function
+assert expressions and statements              # their tables are filled by importing them
+
+
+def capture(source: Source, name: str, inputs: dict[str, TensorType] | None = None, workspace: Workspace | None = None) -> Function:
+    """The CIR of a function or method ("Block.forward") for a call; CuvilError, with the place, when it cannot be compiled.
+
+    inputs: by parameter, the type of a tensor, or the value of anything else; the others take their defaults or declared types."""
+    deep_enough()
+    workspace = workspace if workspace is not None else Workspace()
+    workspace.look_again()
+    namespace = workspace.open(source)
+    module = namespace.syntax
+    definition, home, cls = module.by_name.get(name), namespace, None
+    if definition is None:
+        definition, home, cls = _inherited(workspace, namespace, name)
+    if definition is None or definition.kind != "function":
+        near = ", ".join(d.name for d in module.definitions if d.kind == "function") or "none"
+        raise CuvilError(f"there is no function `{name}` in {source.path}", Span(source.path, 1, 0, 1, 0), f"one of its functions: {near}")
+    if definition.error is not None or not isinstance(definition.node, cst.FunctionDef):
+        line, column = definition.error_place
+        raise CuvilError(f"syntax error: {definition.error}", Span(source.path, line, column, line, column + 1))
+    _, outcome = walked(workspace, CAPTURE_STEPS, home, definition, inputs or {}, cls)
+    if outcome.refusal is not None:
+        raise outcome.refusal
+    if outcome.function is None or not outcome.function.results:
+        raise CuvilError(f"`{name}` computes no tensor", definition.span(definition.node.name, home.path), "a function that returns tensors")
+    return outcome.function
+
+
+def _inherited(workspace: Workspace, namespace: Namespace, name: str) -> tuple[Definition | None, Namespace, UserClass | None]:
+    """A method that a class has from another one: its definition, where that stands, and the class it is asked for."""
+    owner, _, method = name.rpartition(".")
+    found = namespace.syntax.by_name.get(owner)
+    if found is not None and isinstance(found.node, cst.ClassDef):
+        walk, cls = Walk(workspace), UserClass(owner, found.node, namespace)
+        walk.frame = Frame(namespace, found)
+        member = classes.find_member(walk, cls, method)
+        if member is not None:
+            return member[1], member[0].module, cls
+    return None, namespace, None
+
+
+@dataclass
+class Outcome:
+    """What the walk of one function gave."""
+
+    function: Function | None
+    refusal: CuvilError | None
+    entry: Entry | None
+    parameters: dict[str, Value]
+    result: Value | None
+
+
+def walked(workspace: Workspace, steps: int, namespace: Namespace, definition: Definition, inputs: dict[str, TensorType] | None,
+           cls: UserClass | None = None) -> tuple[Walk, Outcome]:
+    """The walk of a function; a second one, when the first found out the element type of an input that was declared without."""
+    walk = Walk(workspace, steps)
+    outcome = walk_function(walk, namespace, definition, inputs, cls)
+    dtypes = learn.dtypes_met(walk)
+    if dtypes:
+        again = Walk(workspace, steps)
+        again.dtypes = dtypes
+        return again, walk_function(again, namespace, definition, inputs, cls)
+    return walk, outcome
+
+
+def walk_function(walk: Walk, namespace: Namespace, definition: Definition, inputs: dict[str, TensorType] | None,
+                  cls: UserClass | Instance | None = None) -> Outcome:
+    """Walk a function or method with its own parameters (or the given types) as inputs. cls: of `self`, if a method is inherited;
+    an Instance is `self` as it is (a live module, see live.py)."""
+    node = definition.node
+    outcome = Outcome(None, None, None, {}, None)
+    frame = Frame(namespace, definition)
+    walk.frame = frame
+    try:
+        outcome.entry = entry_of(walk, frame, node)
+        owner = owner_class(walk, namespace, definition)
+        receiver = _receiver(walk, namespace, definition, owner, cls)
+        function = UserFunction(definition.name, node, namespace, receiver, (), owner, definition)
+        frame.function = function
+        walk.frame = walk.recording = frame
+        if definition.name.endswith(".__init__"):
+            walk.building = 1
+        frame.names.update(inputs_of(walk, function, outcome.entry, inputs))
+        outcome.parameters = {name: value for name, value in frame.names.items() if value is not receiver}
+        walk.active.append(node)
+        outcome.result = calls.run_body(walk, function)
+        outcome.parameters = {name: walk.resolve(value) for name, value in outcome.parameters.items()}
+        outcome.function = finish(walk, definition, namespace, outcome.result)
+    except OutOfBudget:
+        walk.frame = frame
+        walk.refuse("this function is too large to follow", node.name, "fewer unrolled rounds and calls")
+    except RecursionError:
+        walk.frame = frame
+        walk.refuse("this function is nested too deep to follow", node.name, "expressions and calls that are less deep")
+    except CuvilError as error:
+        walk.refusal = walk.refusal or error
+    walk.frame = frame
+    outcome.refusal = walk.refusal
+    return outcome
+
+
+def owner_class(walk: Walk, namespace: Namespace, definition: Definition) -> UserClass | None:
+    owner = namespace.syntax.by_name.get(definition.owner) if definition.owner else None
+    return UserClass(owner.name, owner.node, namespace) if owner is not None and isinstance(owner.node, cst.ClassDef) else None
+
+
+def _receiver(walk: Walk, namespace: Namespace, definition: Definition, owner: UserClass | None,
+              cls: UserClass | Instance | None) -> Value | None:
+    """`self`: an object of the class, made with the defaults of its `__init__`."""
+    if owner is None:
+        return None
+    names = calls.decorators(walk, namespace, definition.node)
+    if "builtins.staticmethod" in names:
+        return None
+    if "builtins.classmethod" in names:
+        return owner
+    if definition.name.endswith(".__init__"):
+        return Instance(owner)
+    return cls if isinstance(cls, Instance) else prototype(walk, cls or owner)
+
+
+def finish(walk: Walk, definition: Definition, namespace: Namespace, result: Value) -> Function | None:
+    """The CIR of what was walked: inputs first, then weights, then the ops in the order of the code."""
+    name, origin = definition.name, Origin(definition.span(definition.node.name, namespace.path), "FunctionDef")
+    values, returns = _results(walk, result, definition.node)
+    ops = walk.builder.ops
+    if values is None:
+        return None if not any(op.name not in ("input", "parameter", "constant") for op in ops) else _function(walk, name, (), "tuple", origin)
+    for value in values:
+        if not value.type.complete:
+            walk.refuse(f"the type of the result is only partly known: {value.type}", definition.node.name, "a known shape and element type",
+                        "annotate the parameters, or give input_shapes")
+    for op in ops:
+        if op.name == "input" and not op.type.complete:
+            walk.refuse(f"the type of `{op.label}` is only partly known: {op.type}", definition.node.name, "a known shape and element type",
+                        f'input_shapes={{"{op.label}": (...)}}')
+    return _function(walk, name, tuple(value.op.id for value in values), returns, origin)
+
+
+def _function(walk: Walk, name: str, results: tuple[int, ...], returns: str, origin: Origin) -> Function:
+    ops = walk.builder.ops
+    inputs = sorted((op for op in ops if op.name == "input"), key=lambda op: op.attr("index"))
+    return Function(name, (*inputs, *(op for op in ops if op.name == "parameter"), *(op for op in ops if op.name not in ("input", "parameter"))),
+                    results, returns, origin)
+
+
+def _results(walk: Walk, result: Value, node: cst.FunctionDef) -> tuple[list[Tensor] | None, str]:
+    result = walk.resolve(result)
+    if isinstance(result, Tensor) and result.library != "python":
+        return [result], "tensor"
+    if isinstance(result, Sequence) and result.items and all(isinstance(walk.resolve(item), Tensor) for item in result.items):
+        return [walk.resolve(item) for item in result.items], "tuple"
+    if isinstance(result, (Unknown, Untyped)):
+        place = result.span if result.span is not None and result.span.path == walk.frame.namespace.path else node.name
+        walk.refuse(f"the result is not known: {result.reason}", place, "a tensor, or a tuple of tensors",
+                    "annotate the parameters, or give input_shapes")
+    elif isinstance(result, Sequence) and result.items:
+        odd = next(item for item in map(walk.resolve, result.items) if not isinstance(item, Tensor))
+        if isinstance(odd, (Unknown, Untyped)):
+            walk.refuse(f"a part of the result is not known: {odd.reason}", odd.span or node.name, "a tuple of tensors")
+        else:
+            walk.refuse(f"a part of the result is {describe(odd)}", node.name, "a tensor, or a tuple of tensors")
+    else:
+        walk.refuse(f"the result is {describe(result)}", node.name, "a tensor, or a tuple of tensors")
+    return None, "tuple"
+
+
+def deep_enough() -> None:
+    """Following calls nests Python frames; the interpreter's own default would stop at some twenty nested calls."""
+    if sys.getrecursionlimit() < FRAMES:
+        sys.setrecursionlimit(FRAMES)

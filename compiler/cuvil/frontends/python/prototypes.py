@@ -1,0 +1,117 @@
+"""Objects for methods that are walked by themselves: `self`, as its class makes it when nobody says with what.
+
+A prototype is kept from one method to the next, and from one version of the file to the next, as long as all that its
+`__init__` looked at stays the same; every walk gets a copy of its own.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+
+from ...cst import Definition
+from . import calls, classes
+from .signatures import inputs_of
+from .values import Instance, Mapping, Scalar, Sequence, Unknown, Untyped, UserClass, UserFunction, Value, Weight
+from .walk import Frame, Walk
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An object, what its making looked at, and the symbols it uses."""
+
+    instance: Instance
+    used: dict[tuple[str, str], tuple[Definition, ...]]
+    symbols: frozenset[str]
+
+
+def prototype(walk: Walk, owner: UserClass) -> Instance:
+    """An object of a class with its constructor's defaults."""
+    key = (owner.module.path, owner.name)
+    kept = walk.workspace.prototypes.get(key)
+    if kept is None or not walk.workspace.unchanged(kept.used):
+        used, symbols, walk.used = walk.used, set(walk.symbols), {key: owner.module.find(owner.name)}
+        try:
+            made = _make(walk, owner)
+        finally:
+            own, walk.used = walk.used, {**used, **walk.used}
+        kept = Kept(made, own, frozenset(walk.symbols - symbols))
+        if not symbols and not walk.building:              # nothing of this walk is in it
+            walk.workspace.prototypes[key] = kept
+    walk.used.update(kept.used)
+    walk.symbols |= kept.symbols
+    return copy(kept.instance)
+
+
+def copy(instance: Instance) -> Instance:
+    """An object with all objects, lists and dicts it holds, so that a walk can change it."""
+    copies: dict[int, Value] = {}
+
+    def of(value: Value) -> Value:
+        match value:
+            case Instance():
+                if id(value) not in copies:
+                    made = copies[id(value)] = Instance(value.of, {}, None, value.complete, value.constructor, value.weights)
+                    made.assumed = value.assumed
+                    made.owner = (of(value.owner[0]), value.owner[1]) if value.owner is not None else None
+                    made.attributes.update({name: of(item) for name, item in value.attributes.items()})
+                return copies[id(value)]
+            case Weight(owner=Instance() as owner):
+                return Weight(value.type, of(owner), value.name)
+            case Sequence(items=list() as items):
+                if id(value) not in copies:
+                    made = copies[id(value)] = Sequence([], "list")
+                    made.items.extend(of(item) for item in items)
+                return copies[id(value)]
+            case Sequence(items=items):
+                return Sequence(tuple(of(item) for item in items), value.kind)
+            case Mapping(items=items):
+                if id(value) not in copies:
+                    made = copies[id(value)] = Mapping({})
+                    made.items.update({name: of(item) for name, item in items.items()})
+                return copies[id(value)]
+            case UserFunction(receiver=Instance() as receiver):
+                return UserFunction(value.name, value.node, value.module, of(receiver), value.closure, value.owner, value.definition)
+        return value
+
+    return of(instance)
+
+
+def _make(walk: Walk, owner: UserClass) -> Instance:
+    """The object. A size without one (`width: int`) is a symbol, and a parameter of a class
+    of the workspace (`config: Config`) is an object of that class, with its defaults."""
+    found = classes.find_member(walk, owner, "__init__")
+    if found is None or not isinstance(found[1].node, cst.FunctionDef):
+        made = classes.instantiate(walk, owner, [], {}, None)
+        if isinstance(made, Instance):
+            made.complete = False
+            return made
+        return Instance(owner, complete=False)
+    cls, definition = found
+    instance = Instance(owner)
+    function = UserFunction(definition.name, definition.node, cls.module, instance, (), cls, definition)
+    frame = Frame(cls.module, definition, function=function, callers=())
+    outer = walk.frame
+
+    def work() -> None:
+        walk.frame = frame
+        frame.names.update(inputs_of(walk, function, None, None))
+        for parameter in (*definition.node.params.params, *definition.node.params.kwonly_params):
+            name, annotation = parameter.name.value, parameter.annotation
+            if isinstance(frame.names.get(name), (Unknown, Untyped)) and annotation is not None and parameter.default is None:
+                if isinstance(annotation.annotation, cst.Name) and annotation.annotation.value == "int":
+                    frame.names[name] = Scalar(walk.fresh_symbol(name))
+                elif isinstance(annotation.annotation, (cst.Name, cst.Attribute)) and len(walk.active) < 8:
+                    kind = walk.evaluate(annotation.annotation)
+                    if isinstance(kind, UserClass) and classes.derives(walk, kind, classes.MODULE) is not True:
+                        frame.names[name] = prototype(walk, kind)
+        calls.run_body(walk, function)
+
+    recording, walk.recording = walk.recording, None
+    walk.active.append(definition.node)
+    try:
+        classes.apart(walk, instance, owner, work)
+    finally:
+        walk.active.pop()
+        walk.frame, walk.recording = outer, recording
+    return instance
