@@ -147,6 +147,17 @@ def test_symbols_are_shown_and_example_sizes_are_named(show):
     assert any(n.detail.startswith("f32[rows, 64]") for n in payload.graph.nodes)
 
 
+# People wrote "softmax": it is a line of its own that opens to what it became, and leads to the same kernel.
+def test_composites_open(show):
+    payload = show("drilldown", SOFTMAX)
+    (softmax,) = [e for e in column(payload, "ir").elements if e.text.startswith("softmax")]
+    parts = [e for e in column(payload, "ir").elements if e.parent == softmax.id]
+    assert softmax.text == "softmax : f32[rows, 64]  (5 ops)" and len(parts) == 5 and all(e.depth == 1 for e in parts)
+    assert softmax.place.range.start.line == 10 and payload.origins[softmax.id] == payload.origins[parts[0].id]
+    (kernel,) = column(payload, "kernel").elements
+    assert softmax.id in payload.origins[kernel.id]
+
+
 def test_ops_stand_where_they_were_written(show):
     payload = show("drilldown", SOFTMAX)
     multiply = next(e for e in column(payload, "ir").elements if " mul " in e.text)

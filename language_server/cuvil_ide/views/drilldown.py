@@ -21,7 +21,7 @@ from .scopes import scopes
 from .subject import Subject, failed, place
 
 if TYPE_CHECKING:
-    from cuvil.ir.function import Function
+    from cuvil.ir.function import Function, Op
     from cuvil.ir.kernel import KernelGraph
 
 INFO = PanelInfo("drilldown", "Drilldown", "What did my line become?")
@@ -124,10 +124,43 @@ def _lineage(subject: Subject, shown: _Layers) -> None:
     from cuvil.ir.text import print_op
     texts = {op_id(op.id): print_op(op) for op in subject.symbolic.function.ops}
     lineage = subject.concrete.lineage
+    opened, inside = _composites(subject)
+    members: dict[str, list[str]] = {}
+    for id, parent in inside.items():
+        members.setdefault(parent, []).append(id)
     used = {source for sources in lineage.origins.values() for source in sources}
     for element in lineage.elements:
+        origins = lineage.origins.get(element.id, ())
+        if element.id in opened:
+            line = opened[element.id]
+            shown.add(line, tuple(dict.fromkeys(source for id in members[line.id] for source in lineage.origins.get(id, ()))))
+        if element.layer == "kernel":        # a folded composite leads on to the kernels that its ops are in
+            origins = tuple(dict.fromkeys(part for id in origins for part in (*((inside[id],) if id in inside else ()), id)))
         if element.layer != "cst" or element.id in used:
-            shown.add(replace(element, text=texts.get(element.id, element.text)), lineage.origins.get(element.id, ()))
+            shown.add(replace(element, text=texts.get(element.id, element.text), parent=inside.get(element.id, element.parent)), origins)
+
+
+def _composites(subject: Subject) -> tuple[dict[str, Element], dict[str, str]]:
+    """Runs of ops that one composite became: people read "softmax" and open it. First op of a run -> its line; op -> the id of that line."""
+    composites, function = subject.concrete.optimized.composites, subject.symbolic.function
+    runs: list[list[Op]] = []
+    for op in function.ops:
+        if op.id not in composites:
+            runs.append([])
+        elif runs and runs[-1] and composites[runs[-1][-1].id] == composites[op.id]:
+            runs[-1].append(op)
+        else:
+            runs.append([op])
+    opened, inside = {}, {}
+    for run in runs:
+        if len(run) < 2:                     # an op is its own line
+            continue
+        first, last = op_id(run[0].id), run[-1]
+        name = f'{composites[last.id].name} "{last.label}"' if last.label else composites[last.id].name
+        opened[first] = Element(f"ir:{composites[last.id].name}@{run[0].id}", "ir", f"{name} : {last.type}  ({len(run)} ops)", None,
+                                last.origins[0].span if last.origins else None)
+        inside.update((op_id(op.id), opened[first].id) for op in run)
+    return opened, inside
 
 
 def _function(function: Function, shown: _Layers) -> None:
@@ -158,7 +191,7 @@ def _column(subject: Subject, layer: str, shown: _Layers, problems: dict[str, Cu
 
 def _first_place(subject: Subject, element: Element) -> Span | None:
     """Ops stand where their first origin stands."""
-    if element.layer != "ir":
+    if not element.id.startswith("ir:%"):
         return None
     function = subject.concrete.optimized.function if subject.concrete else subject.function.function
     op = function.by_id.get(int(element.id.removeprefix("ir:%")))
