@@ -75,8 +75,21 @@ def test_keywords_and_defaults_are_those_of_the_function(module):
     expected = f.__wrapped__(x, w)
     for got in (f(x, weight=w), f(weight=w, x=x), f(x, w, 1e-6)):
         torch.testing.assert_close(got, expected, rtol=1e-6, atol=1e-7)
-    with pytest.raises(cu.CuvilError, match="argument eps of f is 0.1"):
-        f(x, w, 0.1)
+    assert repr(f).endswith("1 compiled>")
+
+
+def test_python_values_are_compiled_in(module):
+    f = module("""
+        @cu.compile
+        def f(x, scale=1.0, flip=False, y=None):
+            x = -x if flip else x
+            return x * scale if y is None else x * scale + y
+    """).f
+    x, y = torch.from_numpy(random(4)), torch.ones(4)
+    for arguments, keywords in (((x,), {}), ((x, 0.5), {}), ((x, 2.0, True), {}), ((x,), {"y": y}), ((x, 1.0, False, y), {}), ((x, 1.0), {}), ((x,), {})):
+        assert torch.equal(f(*arguments, **keywords), f.__wrapped__(*arguments, **keywords)), (arguments, keywords)
+    with pytest.raises(cu.CuvilError, match="argument scale is a list"):
+        f(x, [1.0])
 
 
 def test_options_come_with_the_decorator_or_the_call(module):

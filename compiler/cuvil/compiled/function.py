@@ -58,8 +58,8 @@ class Compiled:
 
     def _first_call(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         try:
-            tensors = self._tensors(arguments, keywords)
-            library = self._compile(_types(tensors))
+            given = self._given(arguments, keywords)
+            library = self._compile({name: type_of_argument(name, value) for name, value in given.items()})
         except CuvilError as error:
             if self.options.fallback != "eager":
                 raise
@@ -67,38 +67,32 @@ class Compiled:
                 self._warned = True
                 warnings.warn(f"{self.__qualname__} runs uncompiled: {error}", RuntimeWarning, stacklevel=3)
             return self.__wrapped__(*arguments, **keywords)
-        return library(*(tensors[slot.name] for slot in library.signature.inputs))
+        return library(*(given[slot.name] for slot in library.signature.inputs))
 
-    def _tensors(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
-        """The tensor arguments by parameter name. Other values must be the defaults: they are compiled in."""
+    def _given(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments by parameter name, defaults left out: tensors, and Python values, which are compiled in."""
         signature = inspect.signature(self.__wrapped__)
         try:
             bound = signature.bind(*arguments, **keywords)
         except TypeError as error:
             raise CuvilError(f"{self.__qualname__}: {error}", expected=f"{self.__name__}{signature}") from None
-        tensors = {}
-        for name, value in bound.arguments.items():
-            parameter = signature.parameters[name]
-            if hasattr(value, "dtype") and hasattr(value, "shape"):
-                tensors[name] = value
-            elif parameter.default is inspect.Parameter.empty or type(value) is not type(parameter.default) or value != parameter.default:
-                default = "" if parameter.default is inspect.Parameter.empty else f", or its default {parameter.default!r}"
-                raise CuvilError(f"argument {name} of {self.__qualname__} is {value!r}", expected=f"a tensor{default}",
-                                 hint="Python values are compiled in: give them as defaults")
-        return tensors
+        for name in bound.arguments:
+            if signature.parameters[name].kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+                raise CuvilError(f"{self.__qualname__} takes *{name}", expected="parameters that are named one by one")
+        return {name: value for name, value in bound.arguments.items() if not _same(value, signature.parameters[name].default)}
 
     # Compiling
 
-    def _compile(self, types: Mapping[str, TensorType]) -> Library:
+    def _compile(self, types: Mapping[str, Any]) -> Library:
         from ..artifact.load import load_built
-        key = tuple(types.items())
+        key = key_of(types)
         with self._lock:
             if key in self._libraries:
                 return self._libraries[key]
             if key in self._refused:
                 raise self._refused[key]
             try:
-                built = self._build(self.stages(types))
+                built = self._build(self._stages(types))
                 library = load_built(built)
             except CuvilError as error:
                 self._refused[key] = error
@@ -107,8 +101,13 @@ class Compiled:
             while len(self._libraries) > KEPT:
                 oldest, _ = self._libraries.popitem(last=False)
                 del self._built[oldest]
-            self._calls = tuple(kept.call for kept in reversed(self._libraries.values()))
+            self._calls = tuple(kept.call for key, kept in reversed(self._libraries.items()) if self._called_by_position(key, kept))
             return library
+
+    def _called_by_position(self, key: tuple, library: Library) -> bool:
+        """Its tensors are the first parameters and everything else is the default, so types alone tell that a call is for it."""
+        names = [slot.name for slot in library.signature.inputs]
+        return names == list(inspect.signature(self.__wrapped__).parameters)[:len(names)] and all(not isinstance(each, str) for _, each in key)
 
     def _build(self, stages: Stages) -> Built:
         from ..artifact.build import build
@@ -116,14 +115,17 @@ class Compiled:
 
     def stages(self, shapes: Mapping[str, Any] | None = None) -> Stages:
         """The stages of the function, for given shapes (tuples, or types such as "f32[2, 3]"), or symbolic as it declares them."""
+        return self._stages(None if shapes is None else self._types_of(shapes))
+
+    def _stages(self, types: Mapping[str, Any] | None) -> Stages:
         from ..artifact.build import relative_to
         from ..pipeline import Stages
-        function, text = self._capture(None if shapes is None else self._types_of(shapes))
+        function, text = self._capture(types)
         path = function.origin.span.path if function.origin else ""
         return Stages.of(relative_to(function, str(Path(path).parent)), self.options.target, self.options.opt_level,
                          sources={Path(path).name: text})
 
-    def _capture(self, types: Mapping[str, TensorType] | None) -> tuple[Function, str]:
+    def _capture(self, types: Mapping[str, Any] | None) -> tuple[Function, str]:
         from ..frontends.python import Workspace, capture
         source = source_of(self.__wrapped__)
         if types is None and self.options.input_shapes:
@@ -132,8 +134,10 @@ class Compiled:
             check_shapes(self.__qualname__, self.options.input_shapes, types)
         return capture(source, self.__qualname__, dict(types) if types is not None else None, Workspace(Path(source.path).parent)), source.text
 
-    def _types_of(self, shapes: Mapping[str, Any]) -> dict[str, TensorType]:
-        return {name: type_of(name, shape, self.options.input_dtypes.get(name)) for name, shape in shapes.items()}
+    def _types_of(self, shapes: Mapping[str, Any]) -> dict[str, Any]:
+        """Shapes as types; numbers and None are values of parameters that are no tensors."""
+        return {name: shape if shape is None or isinstance(shape, (bool, int, float)) else
+                type_of(name, shape, self.options.input_dtypes.get(name)) for name, shape in shapes.items()}
 
     # What was compiled
 
@@ -164,12 +168,12 @@ class Compiled:
         else:
             raise CuvilError(f"{self.__qualname__} has no sizes yet", expected="a call, input_shapes of numbers, or shapes",
                              hint='save("libf.so", shapes={"x": (2, 3)})')
-        key = tuple(types.items())
+        key = key_of(types)
         if key not in self._built:
             if self.options.target == "cpu":
                 self._compile(types)
             else:
-                self._built[key] = self._build(self.stages(types))
+                self._built[key] = self._build(self._stages(types))
         return self._built[key]
 
     def __repr__(self) -> str:
@@ -227,12 +231,29 @@ def type_of(name: str, shape: Any, dtype: Any = None) -> TensorType:
         raise CuvilError(f"the shape of {name} is {shape!r}: {error}", expected='sizes such as (2, 3) or ("b", 3), or a type such as "f32[2, 3]"') from None
 
 
-def _types(tensors: Mapping[str, Any]) -> dict[str, TensorType]:
-    for name, tensor in tensors.items():
-        device = str(getattr(tensor, "device", "cpu"))
+def type_of_argument(name: str, value: Any) -> Any:
+    """The type of a tensor, or a Python value that can be compiled in; CuvilError for anything else."""
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        device = str(getattr(value, "device", "cpu"))
         if device != "cpu":
             raise CuvilError(f"argument {name} is on {device}", expected="a tensor in CPU memory", hint=f"{name}.cpu()")
-    return {name: type_of(name, tensor) for name, tensor in tensors.items()}
+        return type_of(name, value)
+    if _is_value(value):
+        return value
+    raise CuvilError(f"argument {name} is a {type(value).__name__}", expected="a tensor, a number, a string, None, or a tuple of these")
+
+
+def key_of(types: Mapping[str, Any]) -> tuple:
+    """Keeps apart what Python calls equal: 1, 1.0 and True; 0.0 and -0.0."""
+    return tuple((name, repr(value) if _is_value(value) else value) for name, value in types.items())
+
+
+def _is_value(value: Any) -> bool:
+    return value is None or isinstance(value, (bool, int, float, str)) or isinstance(value, tuple) and all(map(_is_value, value))
+
+
+def _same(value: Any, default: Any) -> bool:
+    return _is_value(value) and _is_value(default) and repr(value) == repr(default)
 
 
 def check_shapes(function: str, declared: Mapping[str, Any], types: Mapping[str, TensorType]) -> None:
@@ -242,7 +263,7 @@ def check_shapes(function: str, declared: Mapping[str, Any], types: Mapping[str,
     b = Builder()
     pairs = []
     for i, (name, shape) in enumerate(declared.items()):
-        if name in types:
+        if name in types and not _is_value(types[name]):
             wanted = type_of(name, shape)
             if len(wanted.shape) != len(types[name].shape) or any(isinstance(d, int) and d != s for d, s in zip(wanted.shape, types[name].shape)):
                 raise CuvilError(f"argument {name} of {function} is {types[name]}", expected=f"the shape of its input_shapes, {wanted}")

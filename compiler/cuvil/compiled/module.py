@@ -29,7 +29,7 @@ class CompiledModule(Compiled):
         self.model = model
         self.__wrapped__ = model.forward
 
-    def _capture(self, types: Mapping[str, TensorType] | None) -> tuple[Function, str]:
+    def _capture(self, types: Mapping[str, Any] | None) -> tuple[Function, str]:
         from ..frontends.python import Workspace
         from ..frontends.python.live import capture_module, package_root
         source = source_of(type(self.model).forward)
