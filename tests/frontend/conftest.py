@@ -1,6 +1,4 @@
 """Text in, text out: a function as people write it, and the CIR or the refusal it becomes."""
-import textwrap
-
 import pytest
 
 from cuvil.diagnostics import CuvilError
@@ -8,22 +6,7 @@ from cuvil.frontends.python import Workspace, analyze, capture
 from cuvil.ir.text import print_function
 from cuvil.ir.types import TensorType
 from cuvil.ir.verify import verify
-from cuvil.source import Source
-
-HEAD = """import math
-import numpy as np
-import torch
-import torch.nn as nn
-import torch.nn.functional as F
-from jaxtyping import Float, Int
-from torch import Tensor
-import cuvil as cu
-"""
-
-
-def source(code: str) -> Source:
-    return Source("file.py", HEAD + textwrap.dedent(code))
-
+from snippets import source
 
 @pytest.fixture
 def ir():

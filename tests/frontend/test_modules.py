@@ -5,7 +5,7 @@ from cuvil.frontends.python import Workspace, capture
 from cuvil.ir.types import TensorType
 from cuvil.source import Source
 
-from conftest import source
+from snippets import source
 
 
 def weights(code: str, name: str, **types: str) -> dict[str, str]:
@@ -176,3 +176,84 @@ def test_an_element_type_is_learnt_from_the_weights_it_meets():
     """
     function = capture(source(code), "Net.forward", None, Workspace("."))
     assert str(function.inputs[0].type) == "f32[n, 4]"
+
+
+def test_sizes_of_a_configuration_that_is_not_known_are_symbols(types):
+    found = types("""
+        class MLP(nn.Module):
+            def __init__(self, config):
+                super().__init__()
+                self.heads, self.size = config.heads, config.width // config.heads
+                self.up = nn.Linear(config.width, 2 * config.width, bias=config.bias)
+                self.act = nn.SiLU()
+            def forward(self, x: torch.Tensor):
+                b, t, c = x.shape
+                y = self.act(self.up(x))
+                z = y.view(b, t, 2, self.heads, self.size)
+                return z
+    """, "MLP.forward")
+    assert found["y"] == "f32[b, t, 2*width]" and found["z"] == "f32[b, t, 2, heads, (width // heads)]"
+
+
+def test_what_is_taken_for_an_unknown_argument_is_for_facts_only(refused):
+    error, text = refused("""
+        class MLP(nn.Module):
+            def __init__(self, config):
+                super().__init__()
+                self.up = nn.Linear(4, 8, bias=config.bias)
+            def forward(self, x):
+                return self.up(x)
+    """, "MLP.forward", x="f32[2, 4]")
+    assert text == "self.up(x)" and "the bias of torch.nn.Linear is not known" in str(error)
+
+
+def test_an_image_layer_tells_the_axes_of_its_input(types):
+    found = types("""
+        class Stem(nn.Module):
+            def __init__(self, channels: int, width: int = 8):
+                super().__init__()
+                self.conv = nn.Conv2d(channels, width, 3, stride=2, padding=1, bias=False)
+                self.norm = nn.BatchNorm2d(width)
+            def forward(self, image):
+                y = self.norm(self.conv(image)).relu()
+                return y
+    """, "Stem.forward")
+    assert found["y"] == "f32[n, 8, ((h - 1) // 2) + 1, ((w - 1) // 2) + 1]"
+
+
+def test_tensors_that_a_module_keeps_are_not_changed_by_a_call(refused):
+    error, text = refused("""
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.steps = torch.zeros(3)
+            def forward(self, x):
+                self.steps += 1
+                return x + self.steps
+    """, "Net.forward", x="f32[3]")
+    assert "it is kept by the module" in str(error)
+
+
+def test_arguments_that_are_not_tensors_are_values():
+    code = source("""
+        def f(x, axis=0, sizes=None, keep=True):
+            return x.sum(axis, keepdim=keep).reshape(sizes)
+    """)
+    function = capture(code, "f", {"x": TensorType.parse("f32[2, 6]"), "axis": 1, "sizes": (1, 2), "keep": False})
+    assert [op.name for op in function.body] == ["reduce_sum", "reshape"] and str(function.ops[-1].type) == "f32[1, 2]"
+
+
+def test_a_prototype_is_made_once_and_changed_by_nobody(facts):
+    file = facts("""
+        class Net(nn.Module):
+            def __init__(self, width: int = 4):
+                super().__init__()
+                self.kept, self.out = [1], nn.Linear(width, 2)
+            def first(self, x: Float[Tensor, "n 4"]):
+                self.kept.append(2)
+                return self.out(x) * len(self.kept)
+            def second(self, x: Float[Tensor, "n 4"]):
+                return self.out(x) * len(self.kept)
+    """)
+    values = [[op.attr("value") for op in f.function.ops if op.name == "constant"] for f in file.functions[1:]]
+    assert values == [[2.0], [1.0]]
