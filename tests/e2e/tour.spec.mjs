@@ -210,4 +210,44 @@ step("the same in every theme", async () => {
   }
 });
 
+// CUVIL_PICTURES=1 makes the pictures of the README anew.
+if (process.env.CUVIL_PICTURES) {
+  step("pictures", async () => {
+    const { page } = bench;
+    await bench.theme("dark");
+    await page.setViewportSize({ width: 1880, height: 820 });
+    await page.locator(".tab", { hasText: "mlp.llvm" }).click();
+    await bench.command("View: Close Editor");
+    const panel = bench.panel("drilldown", THEMES.dark.webview);
+    const column = (id) => panel.locator(`.toggles button[data-column="${id}"]`);
+    await panel.locator(".row").first().waitFor();
+    for (const id of ["kernel", "asm"])
+      if ((await column(id).getAttribute("aria-pressed")) === "false") await column(id).click();
+    for (let depth = 3; depth < 5; depth++)
+      await panel.getByRole("button", { name: "Highlight one layer more" }).click();
+    await bench.focusText();
+    await bench.goTo(bench.lineOf(FILE, "weights = torch.exp"), 16);
+    const shown = panel.getByLabel("Function", { exact: true });
+    await until(
+      () => shown.inputValue(),
+      (name) => name === "stable_softmax",
+    );
+    await until(
+      () => linked("asm"),
+      (lines) => lines.length > 0,
+    );
+    await page.mouse.move(5, 400);
+    await bench.picture("drilldown");
+
+    await page.locator(".tab", { hasText: "Cuvil Fusion Heatmap" }).click();
+    await bench.focusText();
+    await bench.goTo(bench.lineOf(FILE, "scores = q @ keys"), 20);
+    const heat = bench.panel("heatmap", THEMES.dark.webview);
+    await heat.locator(".node.linked", { hasText: "matmul" }).first().waitFor();
+    await heat.locator(".node", { hasText: "reduce_max" }).first().hover();
+    await heat.locator(".heat-card").waitFor();
+    await bench.picture("heatmap");
+  });
+}
+
 step("nothing was asked of any other machine", () => assert.deepEqual(bench.outside, []));

@@ -258,6 +258,11 @@ class Workbench {
     await this.page.screenshot({ path: join(ARTIFACTS, `${name}.png`) });
   }
 
+  /** A picture for the README. */
+  async picture(name) {
+    await this.page.screenshot({ path: join(ROOT, `docs/images/${name}.png`) });
+  }
+
   async stop({ failed }) {
     if (failed) await this.page.screenshot({ path: join(this.dir, "failed.png") }).catch(() => {});
     await this.browser.close();

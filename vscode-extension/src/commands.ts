@@ -6,7 +6,7 @@ import type { Client } from "./client.ts";
 import type { Heat } from "./decorations.ts";
 import { SAFE } from "./interpreter.ts";
 import type { PanelHost, PanelId } from "./panelHost.ts";
-import { toCuvil } from "./place.ts";
+import { pythonEditor, toCuvil } from "./place.ts";
 import type { VirtualDocuments } from "./virtualDocuments.ts";
 
 interface FromLens {
@@ -55,11 +55,8 @@ export function registerCommands(
   );
 }
 
-function pythonEditor(): vscode.TextEditor | undefined {
-  const active = vscode.window.activeTextEditor;
-  const isPython = (editor: vscode.TextEditor | undefined) =>
-    editor?.document.languageId === "python" && editor.document.uri.scheme === "file";
-  const editor = isPython(active) ? active : vscode.window.visibleTextEditors.find(isPython);
+function editorOrHint(): vscode.TextEditor | undefined {
+  const editor = pythonEditor();
   if (!editor)
     void vscode.window.showInformationMessage("Open a Python file first, and put the cursor into a function.");
   return editor;
@@ -67,7 +64,7 @@ function pythonEditor(): vscode.TextEditor | undefined {
 
 function requestFor(panel: PanelId, lens: FromLens | undefined): ViewRequest | undefined {
   if (lens?.path) return { panel, path: lens.path, position: { line: lens.line, column: 1 }, function: lens.function };
-  const editor = pythonEditor();
+  const editor = editorOrHint();
   if (!editor) return undefined;
   return {
     panel,
@@ -79,7 +76,7 @@ function requestFor(panel: PanelId, lens: FromLens | undefined): ViewRequest | u
 
 /** In a terminal, so that a person sees what the compiler says. The menus offer this only with trust; a keybinding asks no menu. */
 async function compile(client: Client): Promise<void> {
-  const editor = pythonEditor();
+  const editor = editorOrHint();
   if (!editor) return;
   if (!vscode.workspace.isTrusted) {
     const manage = "Manage Workspace Trust";

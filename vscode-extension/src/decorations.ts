@@ -7,7 +7,7 @@ import { number } from "../../webview/src/legend-text.ts";
 import type { HeatmapPayload } from "../../webview/src/protocol.ts";
 import type { Client } from "./client.ts";
 import type { PanelHost } from "./panelHost.ts";
-import { toCuvil } from "./place.ts";
+import { pythonEditor, toCuvil } from "./place.ts";
 
 const STEPS = 7;
 const METRIC = "intensity";
@@ -75,12 +75,12 @@ export class Heat implements vscode.Disposable {
   }
 
   private async update(): Promise<void> {
-    const editor = vscode.window.activeTextEditor;
     if (!this.isOn()) {
       this.clear();
       return;
     }
-    if (editor?.document.languageId !== "python" || editor.document.uri.scheme !== "file") return;
+    const editor = pythonEditor();
+    if (!editor) return;
     const { document } = editor;
     try {
       const payload = await this.client.request<HeatmapPayload>("cuvil/view", {

@@ -105,7 +105,7 @@ export class PanelHost implements vscode.Disposable {
     clearTimeout(this.resting);
     if (ours) return;
     this.resting = setTimeout(() => {
-      this.tell(cursorOf(editor));
+      for (const panel of this.open.values()) panel.cursor(cursorOf(editor));
     }, REST_MS);
   }
 
@@ -138,6 +138,7 @@ export class PanelHost implements vscode.Disposable {
 
 class Panel {
   private asking: vscode.CancellationTokenSource | undefined;
+  private missed: ToPanel | undefined; // where the cursor went while there was no page to tell
 
   constructor(
     private readonly id: PanelId,
@@ -153,6 +154,11 @@ class Panel {
     panel.webview.html = page(panel.webview, files, id);
   }
 
+  cursor(message: ToPanel): void {
+    if (this.panel.visible) this.post(message);
+    else this.missed = message;
+  }
+
   show(request: ViewRequest): void {
     this.request = request;
     this.post({ type: "show", request });
@@ -162,10 +168,13 @@ class Panel {
     if (message.type === "reveal") this.reveal(message.place);
     else if (message.type === "view") await this.answer(message.id, message.request);
     else {
-      this.post({ type: "start", request: this.request });
-      this.post(settings());
+      // Shown again, it selects what the cursor is on, if that is in its function; it goes elsewhere only if the cursor did.
       const editor = vscode.window.visibleTextEditors.find(({ document }) => document.uri.fsPath === this.request.path);
-      if (editor) this.post(cursorOf(editor));
+      const position = editor ? toCuvil(editor.document, editor.selection.active) : null;
+      this.post({ type: "start", request: { ...this.request, position: this.request.position ?? position } });
+      this.post(settings());
+      if (this.missed) this.post(this.missed);
+      this.missed = undefined;
     }
   }
 

@@ -2,6 +2,12 @@
 import * as vscode from "vscode";
 import type { Place, Position } from "../../webview/src/protocol.ts";
 
+/** The editor that commands and heat are about: the active one, or while a panel has the focus, one that can be seen. */
+export function pythonEditor(): vscode.TextEditor | undefined {
+  const all = [vscode.window.activeTextEditor, ...vscode.window.visibleTextEditors];
+  return all.find((editor) => editor?.document.languageId === "python" && editor.document.uri.scheme === "file");
+}
+
 export function toCuvil(document: vscode.TextDocument, { line, character }: vscode.Position): Position {
   return { line: line + 1, column: codePoints(document.lineAt(line).text.slice(0, character)) + 1 };
 }

@@ -84,9 +84,10 @@ export class Frame<P extends Payload> {
       );
       document.body.toggleAttribute("data-shown", true);
       this.inside.draw(payload, fresh);
+      if (request.position && this.holds(request.position)) this.inside.cursor(request.position);
       const { early } = this;
       this.early = undefined;
-      if (early?.path === payload.path && this.holds(early.position)) this.inside.cursor(early.position);
+      if (early) this.cursor(early.path, early.position);
     } catch (problem) {
       if (mine !== this.asked || (quiet && this.payload)) return;
       this.trouble.textContent = problem instanceof Error ? problem.message : String(problem);
@@ -126,7 +127,6 @@ export class Frame<P extends Payload> {
 
   private async follow(path: string, position: Position): Promise<void> {
     await this.show({ panel: this.panel, path, position, function: "" }, true);
-    if (this.payload?.path === path && this.holds(position)) this.inside.cursor(position);
   }
 
   private holds({ line }: Position): boolean {

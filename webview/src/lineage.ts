@@ -1,10 +1,16 @@
 // The lineage graph of one payload: which elements of the other columns an element came from, and what became of it.
 // Following edges is the one computation a panel does; everything else was computed by the view.
+//
+// A loop statement came from its ops *and* stands in their kernel. The kernel is part of the answer, but the way must not go on
+// through it, or every op of a kernel would be linked to every statement. So of an element's origins only those furthest up
+// carry the way on, unless the nearer one (the kernel) is what was picked.
 import type { Column, ColumnElement, Position } from "./protocol.ts";
 
 export class Lineage {
   readonly columns: readonly Column[];
   private readonly derived = new Map<string, string[]>();
+  private readonly carried = new Map<string, string[]>(); // `derived`, but only by the edges that carry on
+  private readonly carrying = new Map<string, readonly string[]>(); // likewise of `origins`, where that makes a difference
   private readonly elements = new Map<string, { element: ColumnElement; layer: number }>();
 
   constructor(
@@ -16,11 +22,13 @@ export class Lineage {
       for (const element of column.elements) this.elements.set(element.id, { element, layer });
     });
     for (const [id, sources] of Object.entries(origins)) {
-      for (const source of sources) {
-        const made = this.derived.get(source);
-        if (made) made.push(id);
-        else this.derived.set(source, [id]);
-      }
+      const furthest = Math.min(
+        ...sources.map((source) => this.elements.get(source)?.layer ?? Number.POSITIVE_INFINITY),
+      );
+      const carrying = sources.filter((source) => this.elements.get(source)?.layer === furthest);
+      if (carrying.length < sources.length) this.carrying.set(id, carrying);
+      for (const source of sources) push(this.derived, source, id);
+      for (const source of carrying) push(this.carried, source, id);
     }
   }
 
@@ -40,7 +48,9 @@ export class Lineage {
     const layers = ids.map((id) => this.elements.get(id)?.layer).filter((layer) => layer !== undefined);
     const near = Math.min(...layers) - depth;
     const far = Math.max(...layers) + depth;
-    for (const id of [...this.reach(ids, (at) => this.origins[at]), ...this.reach(ids, (at) => this.derived.get(at))]) {
+    const picked = new Set(ids);
+    const made = this.reach(ids, (at) => (picked.has(at) ? this.derived : this.carried).get(at));
+    for (const id of [...this.cameFrom(ids), ...made]) {
       const at = this.elements.get(id);
       if (!at || at.layer < near || at.layer > far) continue;
       const column = this.columns[at.layer]!.id;
@@ -102,11 +112,30 @@ export class Lineage {
     return best?.id;
   }
 
+  /** Everything they came from. What merely contains an element is named, and the way ends there. */
+  private cameFrom(ids: readonly string[]): Set<string> {
+    const through = this.reach(ids, (at) => this.carrying.get(at) ?? this.origins[at]);
+    const named = [...through].flatMap((at) => (this.carrying.has(at) ? this.origins[at]! : []));
+    return new Set([...through, ...named]);
+  }
+
+  private furthest(ids: readonly string[]): readonly string[] {
+    const layers = ids.map((id) => this.elements.get(id)?.layer ?? Number.POSITIVE_INFINITY);
+    const least = Math.min(...layers);
+    return ids.filter((_, i) => layers[i] === least);
+  }
+
   private reach(ids: readonly string[], edges: (id: string) => readonly string[] | undefined): Set<string> {
     const seen = new Set(ids);
     for (const id of seen) for (const next of edges(id) ?? []) seen.add(next);
     return seen;
   }
+}
+
+function push(map: Map<string, string[]>, key: string, value: string): void {
+  const there = map.get(key);
+  if (there) there.push(value);
+  else map.set(key, [value]);
 }
 
 type Range = NonNullable<ColumnElement["place"]>["range"];

@@ -24,10 +24,17 @@ describe("one selection, translated to all columns", () => {
       asm: ["asm:3"],
       llvm: ["llvm:3"],
       loop: ["loop:k0.3"],
+      kernel: ["kernel:k0"], // named, but its other ops are not what the instruction came from
       ir: ["ir:%1"],
       cst: ["cst:7"],
       source: ["source:44"],
     }));
+
+  test("a kernel that was picked itself links all its ops and statements", () => {
+    const found = lineage.trace(["kernel:k0"], 1);
+    expect(found.get("ir")!.size).toBe(7);
+    expect(found.get("loop")!.size).toBe(11);
+  });
 
   test("depth 0 is the column itself, depth 1 its neighbours", () => {
     expect(Object.keys(traced(["ir:%3"], 0))).toEqual(["ir"]);
@@ -74,7 +81,7 @@ test("edges in a circle do not hang it", () => {
   expect([...circular.trace(["ir:%1"], 6).get("ir")!].sort()).toEqual(["ir:%1", "ir:%2"]);
 });
 
-test("200,000 instructions: every one of a loop is found", () => {
+test("200,000 instructions: every one of a loop is found", { timeout: 30_000 }, () => {
   const payload = large(200_000);
   const found = new Lineage(payload.columns, payload.origins).trace(["kernel:0"], 6);
   expect(found.get("asm")!.size).toBe(8 * 10 * 2);

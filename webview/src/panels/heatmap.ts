@@ -160,7 +160,11 @@ class Heatmap implements Content<HeatmapPayload> {
         h("span", { class: "edge-sample through-memory" }),
         "through memory",
       ),
-      h("span", { class: "machine", title: `The ridge point belongs to: ${payload.machine}` }, payload.machine),
+      h(
+        "span",
+        { class: "machine", title: `The ridge point belongs to: ${payload.machine}` },
+        payload.machine.split(":")[0],
+      ),
     );
     this.lines.reset(payload.source.length, Math.max(0, ...payload.source.map((text) => text.length)) + 24);
     this.setTable(this.asTable);
