@@ -1,8 +1,11 @@
 """Matmul: register tiles over packed panels, with everything that follows elementwise applied to a tile before it is stored.
 
-    for each batch and each panel of columns (and, when these are few, each share of the rows):
+    for each batch and each panel of columns:
         pack the right operand's panel: [depth][columns of a tile], zeros beyond the edge   (unless it lies in memory so)
         for each tile of rows: the micro-kernel, then the epilogue on the tile while it is in L1
+
+When the left operand is larger than the second-level cache, all panels are packed first, and pieces of rows that fit go
+over them.
 
 Operands are read through their index maps, so a transpose or a slice costs nothing extra. A right operand made of parameters
 is packed once, when they are loaded. The left operand is read in place, element by element of each row. Rows that do not fill
@@ -148,11 +151,12 @@ class Product:
         tiles = -(-self.row.size // most_rows)
         rows = -(-self.row.size // tiles)
         panels = -(-self.column.size // width)
-        shares = self._shares(tiles, rows, panels)
+        large = self.row.size * self.depth.size * dtype.size > target.l2 // 2
+        shares = self._shares(tiles, rows, panels, large)
         left = strided(self.left, self.left_value, self.row.var, self.depth.var, dtype)
         panel, share, tile = Axis("panel", panels), Axis("share", shares), Axis("tile", -(-tiles // shares))
         first_column = apply("mul", Index(panel.var), const(width)) if panels > 1 else const(0)
-        setup, right = self._right(width, panels, first_column)
+        before, setup, right = self._right(width, panels, first_column, large)
         number: Expr = Index(tile.var) if tile.size > 1 else const(0)
         if shares > 1:
             number = apply("add", apply("mul", Index(share.var), const(tile.size)), number)
@@ -167,48 +171,55 @@ class Product:
                                  Tile(rows, width, self.depth.size, dtype, start, right, Strided(sums, const(0), width, 1), origins),
                                  *self._finish(rows, width, first_column, sums)]
         loop = body if tile.size == 1 else [Loop(tile.var, const(tile.size), "serial", tuple(body), origins=origins)]
-        return outermost([a for a in (*self.axes, panel, share) if a.size != 1], [*setup, *loop], target, origins)
+        axes = (*self.axes, panel, share) if setup else (*self.axes, share, panel)
+        return [*before, *outermost([a for a in axes if a.size != 1], [*setup, *loop], target, origins)]
 
     def _shape(self, lanes: int) -> tuple[int, int]:
         """Rows and vectors of the register tile: the one that wastes the fewest columns; few rows take as many vectors as fit,
         for a sum waits for the one before it."""
-        tiles = self.place.target.tiles
-        rows = self.row.size
+        tiles, rows = self.place.target.tiles, self.row.size
         if rows <= FEW_ROWS:
             return rows, min(8, (self.place.target.registers - 2) // (rows + 1), -(-self.column.size // lanes))
-        return min(tiles, key=lambda t: (_up(self.column.size, t[1] * lanes), tiles.index(t)))
+        # One vector needs a load for each multiply-add, which then takes longer than the arithmetic.
+        return min(tiles, key=lambda t: (_up(self.column.size, t[1] * lanes) * (1.3 if t[1] == 1 else 1), tiles.index(t)))
 
-    def _shares(self, tiles: int, rows: int, panels: int) -> int:
+    def _shares(self, tiles: int, rows: int, panels: int, large: bool) -> int:
+        """Pieces the rows are cut into: so that a piece stays in the second-level cache while panels go over it, or to have
+        something for every thread when there are few panels."""
+        if large:
+            return min(tiles, -(-self.row.size * self.depth.size * self.dtype.size // (self.place.target.l2 // 2)))
         tasks = panels
         for axis in self.axes:
             tasks *= axis.size
         most = max(1, min(SHARE_TASKS // tasks, self.row.size // SHARE_ROWS))
         return min(most, tiles)
 
-    def _right(self, width: int, panels: int, first_column: Expr) -> tuple[list[Statement], Strided]:
-        """Where the micro-kernel finds a panel of the right operand, and what makes it."""
-        dtype, depth, name = self.dtype, self.depth.size, self.name
+    def _right(self, width: int, panels: int, first_column: Expr, large: bool) -> tuple[list[Statement], list[Statement], Strided]:
+        """(what packs all panels before, what packs a panel in each task, where the micro-kernel finds the panel)."""
+        dtype, depth = self.dtype, self.depth.size
         there = strided(self.right, self.right_value, self.depth.var, self.column.var, dtype)
         few = self.row.size <= 8 and not self.constant
         if there is not None and there.column == 1 and self.column.size % width == 0 and (panels <= 2 or few):
             at = {self.column.var: first_column, self.depth.var: const(0)}
-            return [], replace(there, offset=_at(there.offset, at))
+            return [], [], replace(there, offset=_at(there.offset, at))
+        id = self.op.operands[1]
+        if not self.constant and not large:
+            panel = Buffer(id, f"panel of {self.name}", dtype, depth * width, "panel")
+            return [], self._pack(panel, const(0), width, first_column), Strided(panel, const(0), width, 1)
+        # All panels, one after the other; batch axes that the operand does not have are not repeated.
+        axes = [a for a in self.axes if _mentioned(self.right, self.right_value, a.var)]
+        batches, place = 1, const(0)
+        for axis in axes:
+            batches *= axis.size
+            place = apply("add", apply("mul", place, const(axis.size)), Index(axis.var))
+        place = apply("add", apply("mul", place, const(panels)), Index("panel") if panels > 1 else const(0))
+        packed = Buffer(id, f"{self.name} in panels", dtype, batches * panels * depth * width, "packed" if self.constant else "panels")
+        base = build(affine(apply("mul", place, const(depth * width)), {}))
+        axes = [a for a in (*axes, Axis("panel", panels)) if a.size != 1]
+        loops = outermost(axes, self._pack(packed, base, width, first_column), self.place.target, self.origins)
         if self.constant:
-            batches = 1
-            for axis in self.axes:
-                batches *= axis.size
-            packed = Buffer(self.source, f"{name} in panels", dtype, batches * panels * depth * width, "packed")
-            place: Expr = const(0)
-            for axis in self.axes:
-                place = apply("add", apply("mul", place, const(axis.size)), Index(axis.var))
-            place = apply("add", apply("mul", place, const(panels)), Index("panel") if panels > 1 else const(0))
-            base = build(affine(apply("mul", place, const(depth * width)), {}))
-            body = self._pack(packed, base, width, first_column)
-            axes = [a for a in (*self.axes, Axis("panel", panels)) if a.size != 1]
-            self.place.prepare.extend(outermost(axes, body, self.place.target, self.origins))
-            return [], Strided(packed, base, width, 1)
-        panel = Buffer(self.source, f"panel of {name}", dtype, depth * width, "panel")
-        return self._pack(panel, const(0), width, first_column), Strided(panel, const(0), width, 1)
+            self.place.prepare.extend(loops)
+        return [] if self.constant else loops, [], Strided(packed, base, width, 1)
 
     def _pack(self, panel: Buffer, base: Expr, width: int, first_column: Expr) -> list[Statement]:
         column = apply("add", first_column, Index("j"))

@@ -29,6 +29,7 @@ class Buffer:
     role    "value": an input, a parameter, a result or a planned temporary
             "stack":  a short array on the stack of the thread that runs the loop
             "packed": a constant matmul operand in panels, filled once when parameters are loaded
+            "copy", "panels": an operand written out in order, or in panels, for the kernel that reads it
             "panel":  a panel of a matmul operand, in memory of the thread that makes and uses it
     """
 
