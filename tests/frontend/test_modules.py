@@ -257,3 +257,15 @@ def test_a_prototype_is_made_once_and_changed_by_nobody(facts):
     """)
     values = [[op.attr("value") for op in f.function.ops if op.name == "constant"] for f in file.functions[1:]]
     assert values == [[2.0], [1.0]]
+
+
+def test_a_size_that_only_the_constructor_knows_is_asked_for(refused):
+    error, text = refused("""
+        class Heads(nn.Module):
+            def __init__(self, heads: int):
+                super().__init__()
+                self.heads = heads
+            def forward(self, x: Float[Tensor, "b 64"]):
+                return x.view(x.shape[0], self.heads, -1)
+    """, "Heads.forward")
+    assert "the size `heads` is of no input and no weight" in str(error) and text.startswith("x.view(")

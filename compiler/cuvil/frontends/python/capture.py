@@ -11,6 +11,7 @@ import libcst as cst
 
 from ...cst import Definition
 from ...diagnostics import CuvilError
+from ...ir.dims import Poly, symbols
 from ...ir.function import Function
 from ...ir.types import TensorType
 from ...lineage import Origin
@@ -162,6 +163,7 @@ def finish(walk: Walk, definition: Definition, namespace: Namespace, result: Val
         if op.name == "input" and not op.type.complete:
             walk.refuse(f"the type of `{op.label}` is only partly known: {op.type}", definition.node.name, "a known shape and element type",
                         f'input_shapes={{"{op.label}": (...)}}')
+    _refuse_open_sizes(walk, definition.node)
     return _function(walk, name, tuple(value.op.id for value in values), returns, origin)
 
 
@@ -170,6 +172,21 @@ def _function(walk: Walk, name: str, results: tuple[int, ...], returns: str, ori
     inputs = sorted((op for op in ops if op.name == "input"), key=lambda op: op.attr("index"))
     return Function(name, (*inputs, *(op for op in ops if op.name == "parameter"), *(op for op in ops if op.name not in ("input", "parameter"))),
                     results, returns, origin)
+
+
+def _refuse_open_sizes(walk: Walk, node: cst.FunctionDef) -> None:
+    """A size that no input and no weight has cannot be worked out when the function runs."""
+    bound: set[str] = set()
+    for op in walk.builder.ops:
+        if op.name in ("input", "parameter"):
+            bound |= op.type.symbols
+    for op in walk.builder.ops:
+        used = op.type.symbols | (symbols(op.attr("value")) if op.name == "constant" and isinstance(op.attr("value"), Poly) else set())
+        if not used <= bound:
+            size = min(used - bound)
+            walk.refuse(f"the size `{size}` is of no input and no weight", op.origins[0].span if op.origins else node.name, "sizes that the inputs have",
+                        f"give the constructor's `{size}` a default")
+            return
 
 
 def _results(walk: Walk, result: Value, node: cst.FunctionDef) -> tuple[list[Tensor] | None, str]:

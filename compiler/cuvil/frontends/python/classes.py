@@ -185,6 +185,8 @@ def _settle(walk: Walk, value: Value) -> Value:
     value = walk.resolve(value) if isinstance(value, Tensor) else value
     if isinstance(value, Tensor) and value.op.id >= SCRATCH:
         return Deferred(_needed(walk.builder, value.op), value)
+    if isinstance(value, Untyped):
+        return walk.members.get(value.name, value)
     if isinstance(value, Sequence):
         items = [_settle(walk, item) for item in value.items]
         return Sequence(items if value.kind == "list" else tuple(items), value.kind)
