@@ -18,7 +18,6 @@ from . import abi, files, parameters
 from . import cache as kept
 from .header import header
 from .link import compiler, link
-from .manifest import manifest
 from .signature import Signature
 
 if TYPE_CHECKING:
@@ -67,6 +66,7 @@ def build(stages: Stages, values: Mapping[str, Any] | None = None, dims: Mapping
     library, text = kept.find(key, ".so"), kept.find(key, ".json")
     if library is not None and text is not None:
         return Built(signature, library.read_bytes(), text.read_text("utf-8"), data, library)
+    from .manifest import manifest
     described = manifest(stages, signature, data, dims or {})
     program = stages.program
     code = abi.program(signature, described, program.scratch, program.prepared, stages.llvm.checks)

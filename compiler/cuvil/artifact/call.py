@@ -32,7 +32,7 @@ def caller(signature: Signature, library: ctypes.CDLL, model: int) -> Call:
     def call(arguments: Sequence[Any]) -> Any:
         nonlocal of_tensors
         for argument in arguments:
-            if type(argument) is not np.ndarray and not isinstance(argument, (np.ndarray, np.generic)):
+            if type(argument) is not np.ndarray and not is_array(argument):
                 break
         else:
             return of_arrays(arguments)
@@ -111,7 +111,7 @@ def _torch_caller(signature: Signature, run: Callable[..., None]) -> Call:
     import torch
     wanted = [(getattr(torch, slot.type.dtype.numpy), slot.type.shape) for slot in signature.inputs]
     made = [(slot.type.shape, getattr(torch, slot.type.dtype.numpy)) for slot in signature.outputs]
-    count, empty, Tensor, recording = len(wanted), torch.empty, torch.Tensor, torch.is_grad_enabled
+    count, empty, Tensor, Plain, recording = len(wanted), torch.empty, torch.Tensor, plain_tensors(), torch.is_grad_enabled
     single = signature.returns == "tensor"
 
     def call(arguments: Sequence[Any]) -> Any:
@@ -119,8 +119,8 @@ def _torch_caller(signature: Signature, run: Callable[..., None]) -> Call:
             return NotImplemented
         pointers, kept = [], []
         for argument, (dtype, shape) in zip(arguments, wanted):
-            if not isinstance(argument, Tensor):
-                if not isinstance(argument, (np.ndarray, np.generic)):
+            if type(argument) is not Tensor and not isinstance(argument, Plain):
+                if not is_array(argument):
                     return NotImplemented
                 argument = torch.from_numpy(np.array(argument))
                 kept.append(argument)
@@ -138,6 +138,22 @@ def _torch_caller(signature: Signature, run: Callable[..., None]) -> Call:
         return results[0] if single else tuple(results)
 
     return call
+
+
+def is_array(argument: Any) -> bool:
+    """A NumPy array or scalar and nothing more: masked arrays and other subclasses mean something else by their elements."""
+    return type(argument) in (np.ndarray, np.memmap) or isinstance(argument, np.generic)
+
+
+def plain_tensors() -> tuple[type, ...]:
+    """The tensor types whose elements are just their memory; other subclasses may change what an operation does."""
+    import torch
+    return torch.nn.Parameter, torch.nn.Buffer
+
+
+def is_tensor(argument: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and (type(argument) is torch.Tensor or isinstance(argument, plain_tensors()))
 
 
 def _has_torch(arguments: Sequence[Any]) -> bool:

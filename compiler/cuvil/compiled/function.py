@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import threading
 import warnings
 from collections import OrderedDict
@@ -89,6 +90,7 @@ class Compiled:
         with self._lock:
             if key in self._libraries:
                 return self._libraries[key]
+            check_settings()
             if key in self._refused:
                 raise self._refused[key]
             try:
@@ -187,6 +189,8 @@ def source_of(function: Callable[..., Any]) -> Any:
     from ..source import Source
     code = function.__code__
     name = function.__qualname__
+    if code.co_qualname != name:
+        raise CuvilError(f"{name} is wrapped by another decorator", expected="the function itself", hint="put @cu.compile closest to the function")
     if "<locals>" in name or "<lambda>" in name:
         raise CuvilError(f"{name} is defined inside a function", expected="a function at the top level of a file",
                          hint="move it to module level; what it closes over becomes arguments")
@@ -234,6 +238,9 @@ def type_of(name: str, shape: Any, dtype: Any = None) -> TensorType:
 def type_of_argument(name: str, value: Any) -> Any:
     """The type of a tensor, or a Python value that can be compiled in; CuvilError for anything else."""
     if hasattr(value, "dtype") and hasattr(value, "shape"):
+        from ..artifact.call import is_array, is_tensor
+        if not is_array(value) and not is_tensor(value):
+            raise CuvilError(f"argument {name} is a {type(value).__module__}.{type(value).__name__}", expected="a plain torch tensor or NumPy array")
         device = str(getattr(value, "device", "cpu"))
         if device != "cpu":
             raise CuvilError(f"argument {name} is on {device}", expected="a tensor in CPU memory", hint=f"{name}.cpu()")
@@ -241,6 +248,19 @@ def type_of_argument(name: str, value: Any) -> Any:
     if _is_value(value):
         return value
     raise CuvilError(f"argument {name} is a {type(value).__name__}", expected="a tensor, a number, a string, None, or a tuple of these")
+
+
+def check_settings() -> None:
+    """Global settings of torch that change what the same code computes; CuvilError when one is not the default."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
+    if torch.get_default_dtype() != torch.float32:
+        raise CuvilError(f"torch's default dtype is {torch.get_default_dtype()}", expected="torch.float32",
+                         hint="write the dtype where tensors are made", code="CUV031")
+    if torch.is_autocast_enabled("cpu"):
+        raise CuvilError("autocast is on, and changes the element types of operations", expected="no autocast around compiled functions",
+                         code="CUV031")
 
 
 def key_of(types: Mapping[str, Any]) -> tuple:
