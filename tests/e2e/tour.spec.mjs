@@ -151,7 +151,7 @@ step("the drilldown follows the cursor into another function", async () => {
   );
   await until(
     () => linked("ir"),
-    (texts) => texts.some((text) => text.includes("tanh")),
+    (texts) => texts.some((text) => text.includes("gelu")),
   );
 });
 

@@ -9,8 +9,7 @@ import type { Column, ColumnElement, Position } from "./protocol.ts";
 export class Lineage {
   readonly columns: readonly Column[];
   private readonly derived = new Map<string, string[]>();
-  private readonly carried = new Map<string, string[]>(); // `derived`, but only by the edges that carry on
-  private readonly carrying = new Map<string, readonly string[]>(); // likewise of `origins`, where that makes a difference
+  private readonly carrying = new Map<string, readonly string[]>(); // the origins that carry on, where not all do
   private readonly elements = new Map<string, { element: ColumnElement; layer: number }>();
 
   constructor(
@@ -21,14 +20,13 @@ export class Lineage {
     columns.forEach((column, layer) => {
       for (const element of column.elements) this.elements.set(element.id, { element, layer });
     });
-    for (const [id, sources] of Object.entries(origins)) {
-      const furthest = Math.min(
-        ...sources.map((source) => this.elements.get(source)?.layer ?? Number.POSITIVE_INFINITY),
-      );
-      const carrying = sources.filter((source) => this.elements.get(source)?.layer === furthest);
-      if (carrying.length < sources.length) this.carrying.set(id, carrying);
+    for (const id in origins) {
+      const sources = origins[id]!;
+      if (sources.length > 1) {
+        const carrying = this.furthest(sources);
+        if (carrying.length < sources.length) this.carrying.set(id, carrying);
+      }
       for (const source of sources) push(this.derived, source, id);
-      for (const source of carrying) push(this.carried, source, id);
     }
   }
 
@@ -49,7 +47,10 @@ export class Lineage {
     const near = Math.min(...layers) - depth;
     const far = Math.max(...layers) + depth;
     const picked = new Set(ids);
-    const made = this.reach(ids, (at) => (picked.has(at) ? this.derived : this.carried).get(at));
+    const carries = (at: string) => (id: string) => this.carrying.get(id)?.includes(at) ?? true;
+    const made = this.reach(ids, (at) =>
+      picked.has(at) ? this.derived.get(at) : this.derived.get(at)?.filter(carries(at)),
+    );
     for (const id of [...this.cameFrom(ids), ...made]) {
       const at = this.elements.get(id);
       if (!at || at.layer < near || at.layer > far) continue;
