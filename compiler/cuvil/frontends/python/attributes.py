@@ -7,7 +7,7 @@ import libcst as cst
 
 from ...ir.types import DType
 from ...ops import SPELLINGS
-from . import calls, classes
+from . import classes, scope
 from .library import DTYPES, apply
 from .values import (Instance, Library, Mapping, Opaque, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserClass, UserFunction,
                      UserModule, Value)
@@ -53,7 +53,7 @@ def get(walk: Walk, value: Value, name: str, node: cst.CSTNode) -> Value:
         case Unknown():
             return value
         case UserModule(namespace=namespace):
-            return calls.global_value(walk, namespace, name, node)
+            return scope.global_value(walk, namespace, name, node)
         case UserFunction():
             return Library(f"builtins.function.{name}", value)
     return walk.unknown("an attribute of something that is not known", node)

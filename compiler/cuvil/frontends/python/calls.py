@@ -1,179 +1,19 @@
-"""Calls: what a name of the module means, how arguments bind, and following functions of the workspace."""
+"""Calls: how arguments bind, what is called, and following functions of the workspace."""
 from __future__ import annotations
-
-import builtins
 
 import libcst as cst
 
-from ...cst import Definition
 from ...ops import SPELLINGS
-from . import classes, pythons
+from . import classes, methods, pythons, queries, scope
 from .facts import CallFact
 from .library import apply, dtype_named
 from .mutation import in_place
-from .values import (NONE, Instance, Library, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, UserFunction, UserModule, Value)
+from .values import (NONE, Instance, Library, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, UserFunction, Value)
 from .walk import DEPTH, SAME_FUNCTION, Frame, Walk, contains_tensor
-from .workspace import Namespace, dotted, library
+from .workspace import dotted
 
-KEYWORDS = {"True": Scalar(True), "False": Scalar(False), "None": NONE, "NotImplemented": Library("builtins.NotImplemented"),
-            "__name__": Unknown("a name of the interpreter"), "__file__": Unknown("a name of the interpreter")}
-TRANSPARENT = ("cuvil.", "torch.no_grad", "torch.inference_mode", "torch.compile", "torch.jit.", "torch.compiler.", "functools.lru_cache",
-               "functools.cache", "functools.wraps", "typing.", "jaxtyping.", "beartype", "typeguard.", "abc.abstractmethod",
-               "builtins.staticmethod", "builtins.classmethod", "builtins.property", "functools.cached_property", "numba.", "torch.fx.")
+assert methods and queries                     # importing them fills pythons.FUNCTIONS
 
-
-# --- names of a module ----------------------------------------------------------------------------------------------
-
-def global_value(walk: Walk, namespace: Namespace, word: str, node: cst.CSTNode | None) -> Value:
-    """What a name means at the top of a file, else among Python's builtins."""
-    known = KEYWORDS.get(word)
-    if known is not None:
-        return known
-    key = (namespace.path, word)
-    if key in walk.constants:
-        return walk.constants[key]
-    found = namespace.find(word)
-    walk.used[key] = found
-    shared = namespace.values.get(word)
-    if shared is not None and shared[2] == walk.workspace.looks:
-        value, used, _ = shared
-        walk.used.update(used)
-        walk.constants[key] = value
-        return value
-    if not found:
-        return Library(f"builtins.{word}") if hasattr(builtins, word) else walk.unknown("a name that is not defined here", node)
-    walk.constants[key] = Unknown("a definition that needs itself")
-    used, walk.used = walk.used, {}
-    try:
-        value = _defined(walk, namespace, word, found[-1])
-    finally:
-        used.update(walk.used)
-        own, walk.used = walk.used, used
-    walk.constants[key] = value
-    if _same_everywhere(value):
-        namespace.values[word] = value, own, walk.workspace.looks
-    return value
-
-
-def _same_everywhere(value: Value) -> bool:
-    """A value that has nothing to do with the walk that worked it out, and cannot be changed."""
-    match value:
-        case Library(receiver=None) | UserClass() | UserModule():
-            return True
-        case UserFunction(receiver=None, closure=()):
-            return True
-        case Scalar(value=inner):
-            return inner is None or isinstance(inner, (bool, int, float, str))
-        case Sequence(items=tuple() as items):
-            return all(map(_same_everywhere, items))
-        case Unknown(reason="a module that was not found" | "a name that its module does not define"):
-            return True
-    return False
-
-
-def _defined(walk: Walk, namespace: Namespace, word: str, definition: Definition) -> Value:
-    node = definition.node
-    if definition.kind == "function" and isinstance(node, cst.FunctionDef):
-        return function_value(walk, namespace, definition)
-    if definition.kind == "class" and isinstance(node, cst.ClassDef):
-        return UserClass(definition.name, node, namespace)
-    if definition.tree is None:
-        return Unknown("a statement that does not parse")
-    frame = run_apart(walk, Frame(namespace, definition), lambda: [walk.execute(each) for each in definition.tree.nodes])
-    for name, value in frame.names.items():
-        walk.fix(value, f"`{name}` belongs to the module")
-        walk.constants.setdefault((namespace.path, name), value)
-    return frame.names.get(word, Unknown("a name bound in a way that is not understood"))
-
-
-def run_apart(walk: Walk, frame: Frame, work) -> Frame:
-    """Work in another frame whose problems are not this function's: they are found where that code is walked by itself."""
-    outer, recording, origins = walk.frame, walk.recording, walk.builder.origins
-    walk.frame, walk.recording = frame, None
-    walk.weak += 1
-    walk.quiet += 1
-    try:
-        work()
-    finally:
-        walk.weak -= 1
-        walk.quiet -= 1
-        walk.frame, walk.recording, walk.builder.origins = outer, recording, origins
-    return frame
-
-
-def function_value(walk: Walk, namespace: Namespace, definition: Definition, owner: UserClass | None = None,
-                   receiver: Value | None = None) -> Value:
-    for name in decorators(walk, namespace, definition.node):
-        if not name.startswith(TRANSPARENT):
-            return Unknown("a function with an unknown decorator")
-    return UserFunction(definition.name, definition.node, namespace, receiver, (), owner, definition)
-
-
-def decorators(walk: Walk, namespace: Namespace, node: cst.FunctionDef | cst.ClassDef) -> list[str]:
-    """The full dotted names of decorators, "" for what is not a name."""
-    return [decorator_name(walk, namespace, decorator) for decorator in node.decorators]
-
-
-def decorator_name(walk: Walk, namespace: Namespace, decorator: cst.Decorator) -> str:
-    expression = decorator.decorator.func if isinstance(decorator.decorator, cst.Call) else decorator.decorator
-    name = dotted(expression)
-    first, _, rest = name.partition(".")
-    if not first:
-        return ""
-    value = global_value(walk, namespace, first, None) if walk.frame else Unknown("a decorator")
-    if isinstance(value, Library):
-        return library(f"{value.name}.{rest}" if rest else value.name).name
-    return name if not isinstance(value, (UserFunction, UserClass, UserModule)) else ""
-
-
-def import_names(walk: Walk, node: cst.Import | cst.ImportFrom) -> dict[str, Value]:
-    """What an import statement binds. Modules under the root are read as text; all others are libraries by name."""
-    found: dict[str, Value] = {}
-    if isinstance(node, cst.Import):
-        for alias in node.names:
-            name = dotted(alias.name)
-            if alias.asname is not None:
-                found[alias.asname.name.value] = _module(walk, name, 0)
-            else:
-                first = name.partition(".")[0]
-                found[first] = _module(walk, first, 0)
-        return found
-    home, level = dotted(node.module), len(node.relative)
-    if isinstance(node.names, cst.ImportStar):
-        return found
-    for alias in node.names:
-        name = alias.name.value
-        bound = alias.asname.name.value if alias.asname is not None else name
-        found[bound] = _imported(walk, home, name, level, node)
-    return found
-
-
-def _module(walk: Walk, name: str, level: int) -> Value:
-    path = None if name.partition(".")[0] in LIBRARIES and not level else walk.workspace.resolve(name, walk.frame.namespace.path, level)
-    namespace = walk.workspace.namespace(path) if path is not None else None
-    return UserModule(namespace) if namespace is not None else Unknown("a module that was not found") if level else library(name)
-
-
-def _imported(walk: Walk, home: str, name: str, level: int, node: cst.CSTNode) -> Value:
-    if level == 0 and home.partition(".")[0] in LIBRARIES:
-        from .attributes import get
-        return get(walk, library(home), name, node)
-    module = _module(walk, home, level)
-    if isinstance(module, UserModule):
-        if module.namespace.find(name):
-            return global_value(walk, module.namespace, name, node)
-        inner = _module(walk, f"{home}.{name}" if home else name, level)
-        return inner if isinstance(inner, UserModule) else Unknown("a name that its module does not define")
-    if isinstance(module, Library):
-        return library(f"{home}.{name}")
-    return module
-
-
-LIBRARIES = frozenset(("torch", "numpy", "math", "cuvil", "typing", "typing_extensions", "jaxtyping", "dataclasses", "functools", "collections",
-                       "operator", "itertools", "abc", "os", "sys", "logging", "warnings", "einops", "transformers", "scipy", "cv2", "PIL"))
-
-
-# --- calls ----------------------------------------------------------------------------------------------------------
 
 def call_node(walk: Walk, function: Value, node: cst.Call) -> Value:
     """The value of a call whose callee is evaluated."""
@@ -322,5 +162,5 @@ def bind(walk: Walk, frame: Frame, function: UserFunction, args: list[Value], ke
 def default_value(walk: Walk, function: UserFunction, node: cst.BaseExpression) -> Value:
     found: list[Value] = []
     frame = Frame(function.module, function.definition, closure=function.closure)
-    run_apart(walk, frame, lambda: found.append(walk.evaluate(node)))
+    scope.run_apart(walk, frame, lambda: found.append(walk.evaluate(node)))
     return found[0]

@@ -16,7 +16,7 @@ from ...ir.function import Function
 from ...ir.types import TensorType
 from ...lineage import Origin
 from ...source import Source, Span
-from . import calls, classes, expressions, learn, statements
+from . import calls, classes, expressions, learn, scope, statements
 from .facts import Entry
 from .prototypes import prototype
 from .signatures import entry_of, inputs_of
@@ -138,7 +138,7 @@ def _receiver(walk: Walk, namespace: Namespace, definition: Definition, owner: U
     """`self`: an object of the class, made with the defaults of its `__init__`."""
     if owner is None:
         return None
-    names = calls.decorators(walk, namespace, definition.node)
+    names = scope.decorators(walk, namespace, definition.node)
     if "builtins.staticmethod" in names:
         return None
     if "builtins.classmethod" in names:

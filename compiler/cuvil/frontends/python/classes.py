@@ -12,7 +12,7 @@ from ...ir.function import Op
 from ...ops import TypeRuleError
 from ...ops.builder import Builder
 from ...ops.layers import LAYERS
-from . import calls, learn
+from . import calls, learn, scope
 from .library import Silent, failed, lift, plain, signature
 from .mutation import in_place
 from .values import (NONE, Deferred, Instance, Library, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, UserFunction,
@@ -51,7 +51,7 @@ def bases(walk: Walk, cls: UserClass) -> list[Value]:
         found: list[Value] = []
         definition = cls.module.syntax.by_name.get(cls.name)
         walk.constants[key] = Sequence(())
-        calls.run_apart(walk, Frame(cls.module, definition), lambda: found.extend(walk.evaluate(arg.value) for arg in cls.node.bases))
+        scope.run_apart(walk, Frame(cls.module, definition), lambda: found.extend(walk.evaluate(arg.value) for arg in cls.node.bases))
         walk.constants[key] = Sequence(tuple(found))
     return list(walk.constants[key].items)
 
@@ -93,13 +93,13 @@ def member_value(walk: Walk, owner: UserClass, definition: Definition, name: str
         key = (owner.module.path, f"{owner.name}.{name}")
         if key not in walk.constants:
             walk.constants[key] = Unknown("a definition that needs itself")
-            frame = calls.run_apart(walk, Frame(owner.module, definition), lambda: [walk.execute(n) for n in definition.tree.nodes])
+            frame = scope.run_apart(walk, Frame(owner.module, definition), lambda: [walk.execute(n) for n in definition.tree.nodes])
             walk.constants[key] = frame.names.get(name, Unknown("a class attribute without a value"))
         return walk.constants[key]
     if not isinstance(definition.node, cst.FunctionDef):
         return Unknown("a method that does not parse")
-    names = calls.decorators(walk, owner.module, definition.node)
-    function = calls.function_value(walk, owner.module, definition, owner, receiver)
+    names = scope.decorators(walk, owner.module, definition.node)
+    function = scope.function_value(walk, owner.module, definition, owner, receiver)
     if not isinstance(function, UserFunction):
         return function
     if "builtins.staticmethod" in names:
@@ -140,7 +140,7 @@ def instantiate(walk: Walk, cls: UserClass, args: list[Value], keywords: dict[st
     instance = Instance(cls)
     if sum(each is cls.node for each in walk.active) >= 3:
         return walk.unknown("a class that contains itself", node)
-    names = calls.decorators(walk, cls.module, cls.node)
+    names = scope.decorators(walk, cls.module, cls.node)
     unknown_base = any(isinstance(base, Unknown) for base in bases(walk, cls))
     if any(name.startswith("dataclasses.") for name in names):
         return _dataclass(walk, cls, instance, args, keywords, node)
@@ -219,7 +219,7 @@ def _dataclass(walk: Walk, cls: UserClass, instance: Instance, args: list[Value]
                     fields.append(name)
                     found: list[Value] = [Unknown("a field without a value")]
                     if small.value is not None:
-                        calls.run_apart(walk, Frame(cls.module, definition), lambda value=small.value: found.append(walk.evaluate(value)))
+                        scope.run_apart(walk, Frame(cls.module, definition), lambda value=small.value: found.append(walk.evaluate(value)))
                     value = found[-1]
                     if isinstance(value, Library) or isinstance(value, Instance) and isinstance(value.of, Library):
                         value = Unknown("a field made by a factory")

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import libcst as cst
 
-from . import attributes, calls, classes, operators, subscripts
+from . import attributes, calls, classes, operators, scope, subscripts
 from .learn import unpacked_shape
 from .values import Mapping, Scalar, Sequence, Tensor, Unknown, UserFunction, Value
 from .walk import Frame, UNROLL, Walk, expression
@@ -19,10 +19,10 @@ def name(walk: Walk, node: cst.Name) -> Value:
 
 def lookup(walk: Walk, word: str, node: cst.CSTNode) -> Value:
     frame = walk.frame
-    for scope in (frame, *frame.closure):
-        if word in scope.names:
-            return walk.resolve(scope.names[word])
-    return walk.resolve(calls.global_value(walk, frame.namespace, word, node))
+    for each in (frame, *frame.closure):
+        if word in each.names:
+            return walk.resolve(each.names[word])
+    return walk.resolve(scope.global_value(walk, frame.namespace, word, node))
 
 
 @expression(cst.Integer, cst.Float, form="a Python number; a `constant` of the other operand's dtype where it meets a tensor")

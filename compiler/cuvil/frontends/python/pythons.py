@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import libcst as cst
 
 from ...ir.dims import Poly, maximum, minimum
-from ...ir.types import DType, TensorType
 from ...ops import SPELLINGS
 from . import classes, operators
 from .library import apply
@@ -146,7 +144,7 @@ def isinstance_(walk: Walk, args, keywords, node) -> Value | None:
     if len(args) != 2:
         return None
     wanted = args[1].items if isinstance(args[1], Sequence) else (args[1],)
-    answers = [_is_a(walk, args[0], each) for each in wanted]
+    answers = [is_a(walk, args[0], each) for each in wanted]
     known = True if True in answers else None if None in answers else False
     return walk.unknown("an isinstance test", node) if known is None else Scalar(known)
 
@@ -154,7 +152,7 @@ def isinstance_(walk: Walk, args, keywords, node) -> Value | None:
 _KINDS = {"builtins.int": (int, Poly), "builtins.float": (float,), "builtins.str": (str,), "builtins.bool": (bool,), "builtins.range": (range,)}
 
 
-def _is_a(walk: Walk, value: Value, cls: Value) -> bool | None:
+def is_a(walk: Walk, value: Value, cls: Value) -> bool | None:
     name = cls.name if isinstance(cls, (Library, UserClass)) else None
     match value:
         case Tensor(library=library):
@@ -245,10 +243,10 @@ def int_(walk: Walk, args, keywords, node) -> Value | None:
         case [Scalar(value=Poly())]:
             return args[0]
         case [Scalar(value=bool() | int() | float() | str() as value)] if not keywords:
-            return _try(walk, int, [value], node)
+            return worked_out(walk, int, [value], node)
         case [Tensor()]:
-            return _to_python(walk, "int", args[0], node)
-    return walk.unknown(_reason(args, "a number that is not known"), node)
+            return to_python(walk, "int", args[0], node)
+    return walk.unknown(reason_of(args, "a number that is not known"), node)
 
 
 @python("builtins.float")
@@ -257,12 +255,12 @@ def float_(walk: Walk, args, keywords, node) -> Value | None:
         case [Scalar(value=Poly() as size)]:
             return operators.real(walk, size, node)
         case [Scalar(value=bool() | int() | float() | str() as value)]:
-            return _try(walk, float, [value], node)
+            return worked_out(walk, float, [value], node)
         case [Tensor(library="python") as tensor]:
             return tensor
         case [Tensor()]:
-            return _to_python(walk, "float", args[0], node)
-    return walk.unknown(_reason(args, "a number that is not known"), node)
+            return to_python(walk, "float", args[0], node)
+    return walk.unknown(reason_of(args, "a number that is not known"), node)
 
 
 @python("builtins.bool")
@@ -271,13 +269,13 @@ def bool_(walk: Walk, args, keywords, node) -> Value | None:
     return Scalar(known) if known is not None else walk.undecided(args[0], node, "the argument of bool()")
 
 
-def _to_python(walk: Walk, what: str, value: Tensor, node: cst.CSTNode) -> Unknown:
+def to_python(walk: Walk, what: str, value: Tensor, node: cst.CSTNode) -> Unknown:
     return walk.refuse(f"{what}() of a tensor needs its value, which is only known when it runs", node, hint="keep it a tensor")
 
 
 @python("torch.Tensor.item", "torch.Tensor.tolist", "numpy.ndarray.item", "numpy.ndarray.tolist")
 def item_(walk: Walk, args, keywords, node) -> Value | None:
-    return _to_python(walk, ".item", args[0], node) if args and isinstance(args[0], Tensor) else None
+    return to_python(walk, ".item", args[0], node) if args and isinstance(args[0], Tensor) else None
 
 
 @python("builtins.str", "builtins.repr", "builtins.format", "builtins.ascii")
@@ -298,10 +296,10 @@ def _extreme(name: str, on_sizes, on_numbers) -> None:
                 for value in values[1:]:
                     result = on_sizes(result, value)
                 return Scalar(result)
-            return _try(walk, on_numbers, [values], node)
+            return worked_out(walk, on_numbers, [values], node)
         if items and any(isinstance(i, Tensor) for i in items):
             return walk.refuse(f"{name}() compares tensors by value, which is only known when it runs", node, hint=f"torch.{name}imum(a, b)")
-        return walk.unknown(_reason(args, "a number that is not known"), node)
+        return walk.unknown(reason_of(args, "a number that is not known"), node)
     FUNCTIONS[f"builtins.{name}"] = function
 
 
@@ -313,7 +311,7 @@ _extreme("max", maximum, max)
 def sum_(walk: Walk, args, keywords, node) -> Value | None:
     items = iterate(walk, args[0]) if args else None
     if items is None:
-        return walk.unknown(_reason(args, "a sequence that is not known"), node)
+        return walk.unknown(reason_of(args, "a sequence that is not known"), node)
     total = args[1] if len(args) > 1 else keywords.get("start", Scalar(0))
     for item in items:
         total = operators.binary(walk, "Add", total, item, node)
@@ -324,7 +322,7 @@ def _test(name: str, stops: bool) -> None:
     def function(walk: Walk, args, keywords, node) -> Value | None:
         items = iterate(walk, args[0]) if args else None
         if items is None:
-            return walk.unknown(_reason(args, "a sequence that is not known"), node)
+            return walk.unknown(reason_of(args, "a sequence that is not known"), node)
         answers = [operators.truth(walk, item) for item in items]
         known = stops if stops in answers else None if None in answers else not stops
         return walk.unknown("a test that is not known", node) if known is None else Scalar(known)
@@ -357,10 +355,10 @@ for _name, _function in (("abs", abs), ("round", round), ("divmod", divmod), ("p
             return apply(walk, f"builtins.{name}", args, keywords, node, name) if f"builtins.{name}" in SPELLINGS else \
                 walk.refuse(f"{name}() of a tensor is not compiled", node)
         if all(isinstance(a, Scalar) and isinstance(a.value, (int, float)) for a in args) and not keywords:
-            return _try(walk, function, [a.value for a in args], node)
+            return worked_out(walk, function, [a.value for a in args], node)
         if name == "abs" and len(args) == 1 and isinstance(args[0], Scalar) and isinstance(args[0].value, Poly):
             return args[0] if operators.truth(walk, args[0]) and operators.decide("GreaterThan", args[0], Scalar(0)) else walk.unknown("a size", node)
-        return walk.unknown(_reason(args, "a number that is not known"), node)
+        return walk.unknown(reason_of(args, "a number that is not known"), node)
     FUNCTIONS[f"builtins.{_name}"] = _arithmetic
 
 
@@ -373,15 +371,15 @@ def _mathematics(name: str) -> None:
     def function(walk: Walk, args, keywords, node) -> Value | None:
         values = [arg.value if isinstance(arg, Scalar) else arg for arg in args]
         if all(isinstance(v, (int, float)) for v in values):
-            return _try(walk, getattr(math, name), values, node)
+            return worked_out(walk, getattr(math, name), values, node)
         symbolic = len(values) == 1 and (isinstance(values[0], Poly) or isinstance(values[0], Tensor) and values[0].library == "python")
         if symbolic and name in _PRIMITIVES:
             x = operators.real(walk, values[0], node)
             walk.builder.origins = (walk.origin(node),)
             return walk.tensor(walk.builder.emit(_PRIMITIVES[name], x.op), "python")
         if any(isinstance(v, Tensor) for v in values):
-            return _to_python(walk, f"math.{name}", next(v for v in values if isinstance(v, Tensor)), node)
-        return walk.unknown(_reason(args, "a number that is not known"), node)
+            return to_python(walk, f"math.{name}", next(v for v in values if isinstance(v, Tensor)), node)
+        return walk.unknown(reason_of(args, "a number that is not known"), node)
     FUNCTIONS[f"math.{name}"] = function
 
 
@@ -390,289 +388,11 @@ for _each in dir(math):
         _mathematics(_each)
 
 
-# --- methods of Python values ---------------------------------------------------------------------------------------
-
-@python("builtins.list.append")
-def append(walk: Walk, args, keywords, node) -> Value | None:
-    if len(args) == 2 and isinstance(args[0], Sequence) and isinstance(args[0].items, list):
-        args[0].items.append(args[1])
-    return NONE
-
-
-@python("builtins.list.extend")
-def extend(walk: Walk, args, keywords, node) -> Value | None:
-    if len(args) == 2 and isinstance(args[0], Sequence):
-        items = iterate(walk, args[1])
-        args[0].items.extend(items if items is not None else [walk.unknown("a sequence that is not known", node)])
-    return NONE
-
-
-@python("builtins.list.insert")
-def insert(walk: Walk, args, keywords, node) -> Value | None:
-    match args:
-        case [Sequence(items=list() as items), Scalar(value=int() as at), value]:
-            items.insert(at, value)
-            return NONE
-    return walk.refuse("a list is changed in a way that is not known", node)
-
-
-@python("builtins.list.pop")
-def pop(walk: Walk, args, keywords, node) -> Value | None:
-    match args:
-        case [Sequence(items=list() as items)] if items:
-            return walk.resolve(items.pop())
-        case [Sequence(items=list() as items), Scalar(value=int() as at)] if -len(items) <= at < len(items):
-            return walk.resolve(items.pop(at))
-    return walk.refuse("a list is changed in a way that is not known", node)
-
-
-@python("builtins.list.reverse")
-def reverse(walk: Walk, args, keywords, node) -> Value | None:
-    args[0].items.reverse()
-    return NONE
-
-
-@python("builtins.list.copy")
-def copy_list(walk: Walk, args, keywords, node) -> Value | None:
-    return Sequence(list(args[0].items), "list")
-
-
-@python("builtins.list.index", "builtins.tuple.index", "builtins.list.count", "builtins.tuple.count")
-def index(walk: Walk, args, keywords, node) -> Value | None:
-    if len(args) == 2 and isinstance(args[0], Sequence):
-        for at, item in enumerate(args[0].items):
-            known = operators.decide("Equal", item, args[1])
-            if known is None:
-                break
-            if known:
-                return Scalar(at)
-    return walk.unknown("the place of an item", node)
-
-
-@python("builtins.tuple.numel")
-def numel(walk: Walk, args, keywords, node) -> Value | None:
-    if isinstance(args[0], Sequence):
-        total: Value = Scalar(1)
-        for item in args[0].items:
-            total = operators.binary(walk, "Multiply", total, item, node)
-        return total
-    return walk.unknown("the shape of a tensor is not known", node)
-
-
-@python("builtins.dict.get")
-def get(walk: Walk, args, keywords, node) -> Value | None:
-    match args:
-        case [Mapping(items=items), Scalar(value=key), *rest] if not isinstance(key, Poly):
-            return walk.resolve(items[key]) if key in items else rest[0] if rest else NONE
-    return walk.unknown("a key that is not known", node)
-
-
-@python("builtins.dict.pop")
-def pop_item(walk: Walk, args, keywords, node) -> Value | None:
-    match args:
-        case [Mapping(items=items), Scalar(value=key), *rest] if not isinstance(key, Poly) and (key in items or rest):
-            return walk.resolve(items.pop(key, rest[0] if rest else NONE))
-    return walk.unknown("a key that is not known", node)
-
-
-def _view(name: str, take) -> None:
-    FUNCTIONS[f"builtins.dict.{name}"] = lambda walk, args, keywords, node: Sequence(
-        tuple(take(Scalar(key), walk.resolve(value)) for key, value in args[0].items.items()))
-
-
-_view("keys", lambda key, value: key)
-_view("values", lambda key, value: value)
-_view("items", lambda key, value: Sequence((key, value)))
-
-
-@python("builtins.dict.update")
-def update(walk: Walk, args, keywords, node) -> Value | None:
-    if len(args) == 2 and isinstance(args[1], Mapping):
-        args[0].items.update(args[1].items)
-    elif len(args) == 2:
-        return walk.refuse("a dict is changed in a way that is not known", node)
-    args[0].items.update(keywords)
-    return NONE
-
-
-for _each in ("lower", "upper", "strip", "startswith", "endswith", "split", "replace", "rstrip", "lstrip", "partition", "isdigit", "removeprefix"):
-    def _string(walk: Walk, args, keywords, node, name=_each) -> Value | None:
-        if all(isinstance(a, Scalar) and isinstance(a.value, (str, int)) for a in args) and not keywords:
-            return _try(walk, getattr(str, name), [a.value for a in args], node)
-        return walk.unknown("a string that is not known", node)
-    FUNCTIONS[f"builtins.str.{_each}"] = _string
-
-
-@python("builtins.str.format", "builtins.str.join")
-def formatted(walk: Walk, args, keywords, node) -> Value | None:
-    return walk.unknown("a formatted string", node)
-
-
-# --- modules of torch.nn --------------------------------------------------------------------------------------------
-
-@python("torch.nn.Module.__init__", "builtins.object.__init__", "torch.nn.Module.eval", "torch.nn.Module.train", "torch.nn.Module.to",
-        "torch.nn.Module.requires_grad_", "torch.nn.Module.cuda", "torch.nn.Module.cpu")
-def module_setup(walk: Walk, args, keywords, node) -> Value | None:
-    return args[0] if args else NONE
-
-
-@python("torch.nn.Module.apply", "torch.nn.Module.load_state_dict", "torch.nn.Module.post_init")
-def weights_change(walk: Walk, args, keywords, node) -> Value | None:
-    return args[0] if args else NONE
-
-
-@python("torch.nn.Module.half", "torch.nn.Module.float", "torch.nn.Module.double", "torch.nn.Module.bfloat16")
-def module_cast(walk: Walk, args, keywords, node) -> Value | None:
-    return walk.unknown("a module whose weights are cast", node)
-
-
-@python("torch.nn.Module.register_buffer", "torch.nn.Module.register_parameter")
-def register_buffer(walk: Walk, args, keywords, node) -> Value | None:
-    match args:
-        case [Instance() as instance, Scalar(value=str() as name), value, *rest]:
-            persistent = keywords.get("persistent", rest[0] if rest else Scalar(True))
-            kept = isinstance(persistent, Scalar) and persistent.value
-            classes.register(instance, name, Weight(value.type) if isinstance(value, Tensor) and kept else value)
-        case [Instance() as instance, Scalar(value=str() as name)] if "tensor" in keywords:
-            value = keywords["tensor"]
-            classes.register(instance, name, Weight(value.type) if isinstance(value, Tensor) else value)
-    return NONE
-
-
-@python("torch.nn.Module.add_module", "torch.nn.Module.register_module")
-def add_module(walk: Walk, args, keywords, node) -> Value | None:
-    match args:
-        case [Instance() as instance, Scalar(value=str() as name), value]:
-            classes.register(instance, name, value)
-    return NONE
-
-
-@python("torch.nn.ModuleList.append", "torch.nn.Sequential.append")
-def append_module(walk: Walk, args, keywords, node) -> Value | None:
-    classes.register(args[0], str(len(args[0].attributes)), args[1])
-    return args[0]
-
-
-@python("torch.nn.ModuleList.extend")
-def extend_modules(walk: Walk, args, keywords, node) -> Value | None:
-    for value in iterate(walk, args[1]) or []:
-        classes.register(args[0], str(len(args[0].attributes)), value)
-    return args[0]
-
-
-for _each, _take in (("items", lambda k, v: Sequence((Scalar(k), v))), ("values", lambda k, v: v), ("keys", lambda k, v: Scalar(k))):
-    FUNCTIONS[f"torch.nn.ModuleDict.{_each}"] = lambda walk, args, keywords, node, take=_take: Sequence(
-        tuple(take(key, walk.resolve(value)) for key, value in args[0].attributes.items()))
-
-
-# --- torch and NumPy that is not about values ------------------------------------------------------------------------
-
-@python("torch.Tensor.dim", "torch.Tensor.ndimension")
-def dim(walk: Walk, args, keywords, node) -> Value | None:
-    if isinstance(args[0], Tensor) and args[0].type.rank is not None:
-        return Scalar(args[0].type.rank)
-    return walk.unknown("the shape of a tensor is not known", node)
-
-
-@python("torch.Tensor.size")
-def size(walk: Walk, args, keywords, node) -> Value | None:
-    if isinstance(args[0], Tensor) and args[0].type.shape is None:
-        return Shape(args[0]) if len(args) == 1 and not keywords else walk.unknown("the shape of a tensor is not known", node)
-    return None
-
-
-@python("torch.Tensor.numel", "torch.Tensor.nelement")
-def numel_of(walk: Walk, args, keywords, node) -> Value | None:
-    if isinstance(args[0], Tensor) and args[0].type.shape is not None:
-        return Scalar(args[0].type.numel)
-    return walk.unknown("the shape of a tensor is not known", node)
-
-
-@python("torch.Tensor.is_floating_point", "torch.is_floating_point")
-def is_floating_point(walk: Walk, args, keywords, node) -> Value | None:
-    if isinstance(args[0], Tensor) and args[0].type.dtype is not None:
-        return Scalar(args[0].type.dtype.is_float)
-    return walk.unknown("an element type that is not known", node)
-
-
-@python("torch.is_tensor")
-def is_tensor(walk: Walk, args, keywords, node) -> Value | None:
-    known = _is_a(walk, args[0], Library("torch.Tensor")) if args else None
-    return walk.unknown("an isinstance test", node) if known is None else Scalar(known)
-
-
-def _drawn(name: str) -> None:
-    FUNCTIONS[name] = lambda walk, args, keywords, node: _draw(walk, name, args, keywords, node)
-
-
-def _draw(walk: Walk, name: str, args, keywords, node) -> Value | None:
-    """Tensors whose values come from elsewhere: for facts they are like a weight of that shape; a function that draws is refused."""
-    walk.refuse("random or uninitialised values are drawn, which is not compiled", node, hint="give the values as an input")
-    like = next((arg for arg in args if isinstance(arg, Tensor)), None)
-    shape = args[0] if len(args) == 1 and isinstance(args[0], Sequence) else Sequence(tuple(args))
-    library, callee = name.partition(".")[0], name.rpartition(".")[2]
-    if callee == "randint":
-        shape = next((arg for arg in (*args, *keywords.values()) if isinstance(arg, Sequence)), None)
-    dims = None if shape is None else [item.value if isinstance(item, Scalar) else None for item in shape.items]
-    if like is not None:
-        type = like.type
-    elif dims is not None and all(isinstance(d, (int, Poly)) for d in dims):
-        dtype = DType.I64 if callee in ("randint", "randperm") else DType.F64 if library == "numpy" else DType.F32
-        given = keywords.get("dtype")
-        type = TensorType(tuple(dims), dtype if given is None else given.value if isinstance(given, Scalar) and isinstance(given.value, DType) else None)
-    else:
-        return walk.unknown("random values of a shape that is not known", node)
-    walk.builder.origins = (walk.origin(node),)
-    return walk.tensor(walk.builder.append("parameter", (), {"name": f"drawn{len(walk.builder.ops)}"}, type), library)
-
-
-for _each in ("torch.rand", "torch.randn", "torch.randint", "torch.rand_like", "torch.randn_like", "torch.empty", "torch.empty_like", "torch.randperm",
-              "numpy.random.rand", "numpy.random.randn", "numpy.random.random", "numpy.empty"):
-    _drawn(_each)
-
-
-@python("torch.is_grad_enabled", "torch.jit.is_scripting", "torch.jit.is_tracing", "torch.compiler.is_compiling",
-        "torch.onnx.is_in_onnx_export", "torch._dynamo.is_compiling")
-def never(walk: Walk, args, keywords, node) -> Value | None:
-    return Scalar(False)
-
-
-@python("torch.Tensor.cpu", "torch.Tensor.cuda", "torch.Tensor.pin_memory", "torch.Tensor.requires_grad_", "torch.Tensor.detach_")
-def same_values(walk: Walk, args, keywords, node) -> Value | None:
-    if args and isinstance(args[0], Tensor):
-        walk.shared.add(args[0].storage)
-        return Tensor(args[0].op, args[0].library, args[0].storage, view=True)
-    return None
-
-
-@python("torch.finfo", "torch.iinfo", "numpy.finfo", "numpy.iinfo")
-def limits(walk: Walk, args, keywords, node) -> Value | None:
-    from .library import dtype_named
-    dtype = args[0].value if args and isinstance(args[0], Scalar) else dtype_named(args[0].name) if args and isinstance(args[0], Library) else None
-    if not isinstance(dtype, DType):
-        return walk.unknown("the limits of an element type that is not known", node)
-    return Instance(Library("torch.finfo"), {key: Scalar(value) for key, value in dtype_limits(dtype).items()})
-
-
-def dtype_limits(dtype: DType) -> dict[str, Any]:
-    """min, max, and for floats eps, tiny and smallest_normal. Source: IEEE 754, two's complement."""
-    if dtype.is_float:
-        exponent, mantissa = {DType.F16: (5, 10), DType.BF16: (8, 7), DType.F32: (8, 23), DType.F64: (11, 52)}[dtype]
-        bias = 2 ** (exponent - 1) - 1
-        largest = (2.0 - 2.0 ** -mantissa) * 2.0 ** bias
-        return {"max": largest, "min": -largest, "eps": 2.0 ** -mantissa, "tiny": 2.0 ** (1 - bias), "smallest_normal": 2.0 ** (1 - bias),
-                "bits": dtype.size * 8}
-    bits = dtype.size * 8
-    if dtype == DType.U8:
-        return {"min": 0, "max": 255, "bits": 8}
-    return {"min": -2 ** (bits - 1), "max": 2 ** (bits - 1) - 1, "bits": bits}
-
-
-def _reason(args: list[Value], otherwise: str) -> str:
+def reason_of(args: list[Value], otherwise: str) -> str:
     return next((a.reason for a in args if isinstance(a, (Unknown, Untyped))), otherwise)
 
 
-def _try(walk: Walk, function: Callable, values: list, node: cst.CSTNode) -> Value:
+def worked_out(walk: Walk, function: Callable, values: list, node: cst.CSTNode) -> Value:
     """A pure function of Python numbers or strings, called; what it raises is not a finding of ours."""
     try:
         result = function(*values)

@@ -15,7 +15,7 @@ from ...diagnostics import CuvilError
 from ...ir.dims import Dim, Poly, parse_dim
 from ...ir.types import DType, TensorType
 from ...source import Span
-from . import calls
+from . import calls, scope
 from .facts import Entry
 from .library import dtype_named
 from .values import Library, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserFunction, Value
@@ -145,7 +145,7 @@ def _name(walk: Walk, node: cst.BaseExpression) -> str:
     first, _, rest = dotted(node).partition(".")
     if not first:
         return ""
-    value = calls.global_value(walk, walk.frame.namespace, first, None)
+    value = scope.global_value(walk, walk.frame.namespace, first, None)
     if isinstance(value, Library):
         return library(f"{value.name}.{rest}" if rest else value.name).name
     return ""
@@ -154,13 +154,13 @@ def _name(walk: Walk, node: cst.BaseExpression) -> str:
 def entry_of(walk: Walk, frame: Frame, node: cst.FunctionDef) -> Entry | None:
     """The `@cu.compile` of a function, under any name it was imported by, with its keyword arguments worked out."""
     for decorator in node.decorators:
-        if calls.decorator_name(walk, frame.namespace, decorator) == "cuvil.compile":
+        if scope.decorator_name(walk, frame.namespace, decorator) == "cuvil.compile":
             options: dict[str, object] = {}
             if isinstance(decorator.decorator, cst.Call):
                 for arg in decorator.decorator.args:
                     if arg.keyword is not None:
                         value: list[Value] = []
-                        calls.run_apart(walk, Frame(frame.namespace, frame.definition), lambda a=arg: value.append(walk.evaluate(a.value)))
+                        scope.run_apart(walk, Frame(frame.namespace, frame.definition), lambda a=arg: value.append(walk.evaluate(a.value)))
                         options[arg.keyword.value] = python_value(value[0])
             return Entry(frame.definition.span(decorator, frame.namespace.path), options)
     return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from . import calls, learn, mutation, operators, subscripts
+from . import learn, mutation, operators, scope, subscripts
 from .expressions import assign, assign_unknown, iterate
 from .values import NONE, Mapping, Sequence, Tensor, Unknown, UserFunction, Value
 from .walk import UNROLL, Walk, statement
@@ -47,7 +47,7 @@ def foreign(walk: Walk, node) -> None:
 
 @statement(cst.Import, cst.ImportFrom, form="names of libraries, and functions of the workspace that are followed")
 def import_(walk: Walk, node) -> None:
-    walk.frame.names.update(calls.import_names(walk, node))
+    walk.frame.names.update(scope.import_names(walk, node))
 
 
 @statement(cst.Assign, form="names the value: its op takes the name as label")
@@ -283,8 +283,8 @@ def try_(walk: Walk, node) -> str | None:
 @statement(cst.FunctionDef, form="a function that is followed where it is called")
 def function_definition(walk: Walk, node: cst.FunctionDef) -> None:
     frame = walk.frame
-    names = calls.decorators(walk, frame.namespace, node)
-    known = all(name.startswith(calls.TRANSPARENT) for name in names)
+    names = scope.decorators(walk, frame.namespace, node)
+    known = all(name.startswith(scope.TRANSPARENT) for name in names)
     frame.names[node.name.value] = UserFunction(node.name.value, node, frame.namespace, closure=(frame, *frame.closure),
                                                 definition=frame.definition) if known else Unknown("a function with an unknown decorator")
 

@@ -134,7 +134,7 @@ class Namespace:
 
     def __init__(self, workspace: Workspace, syntax: Module) -> None:
         self.workspace, self.syntax = workspace, syntax
-        self.values: dict[str, tuple] = {}                 # of names that mean the same in every walk: calls.global_value
+        self.values: dict[str, tuple] = {}                 # of names that mean the same in every walk: scope.global_value
 
     @property
     def source(self) -> Source:

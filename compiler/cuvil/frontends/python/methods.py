@@ -1,0 +1,180 @@
+"""Methods of lists, dicts and strings, and of the module objects of torch.nn. Lists and dicts are changed in place, as in Python."""
+from __future__ import annotations
+
+from ...ir.dims import Poly
+from . import classes, operators
+from .pythons import FUNCTIONS, iterate, python, worked_out
+from .values import NONE, Instance, Mapping, Scalar, Sequence, Tensor, Value, Weight
+from .walk import Walk
+
+@python("builtins.list.append")
+def append(walk: Walk, args, keywords, node) -> Value | None:
+    if len(args) == 2 and isinstance(args[0], Sequence) and isinstance(args[0].items, list):
+        args[0].items.append(args[1])
+    return NONE
+
+
+@python("builtins.list.extend")
+def extend(walk: Walk, args, keywords, node) -> Value | None:
+    if len(args) == 2 and isinstance(args[0], Sequence):
+        items = iterate(walk, args[1])
+        args[0].items.extend(items if items is not None else [walk.unknown("a sequence that is not known", node)])
+    return NONE
+
+
+@python("builtins.list.insert")
+def insert(walk: Walk, args, keywords, node) -> Value | None:
+    match args:
+        case [Sequence(items=list() as items), Scalar(value=int() as at), value]:
+            items.insert(at, value)
+            return NONE
+    return walk.refuse("a list is changed in a way that is not known", node)
+
+
+@python("builtins.list.pop")
+def pop(walk: Walk, args, keywords, node) -> Value | None:
+    match args:
+        case [Sequence(items=list() as items)] if items:
+            return walk.resolve(items.pop())
+        case [Sequence(items=list() as items), Scalar(value=int() as at)] if -len(items) <= at < len(items):
+            return walk.resolve(items.pop(at))
+    return walk.refuse("a list is changed in a way that is not known", node)
+
+
+@python("builtins.list.reverse")
+def reverse(walk: Walk, args, keywords, node) -> Value | None:
+    args[0].items.reverse()
+    return NONE
+
+
+@python("builtins.list.copy")
+def copy_list(walk: Walk, args, keywords, node) -> Value | None:
+    return Sequence(list(args[0].items), "list")
+
+
+@python("builtins.list.index", "builtins.tuple.index", "builtins.list.count", "builtins.tuple.count")
+def index(walk: Walk, args, keywords, node) -> Value | None:
+    if len(args) == 2 and isinstance(args[0], Sequence):
+        for at, item in enumerate(args[0].items):
+            known = operators.decide("Equal", item, args[1])
+            if known is None:
+                break
+            if known:
+                return Scalar(at)
+    return walk.unknown("the place of an item", node)
+
+
+@python("builtins.tuple.numel")
+def numel(walk: Walk, args, keywords, node) -> Value | None:
+    if isinstance(args[0], Sequence):
+        total: Value = Scalar(1)
+        for item in args[0].items:
+            total = operators.binary(walk, "Multiply", total, item, node)
+        return total
+    return walk.unknown("the shape of a tensor is not known", node)
+
+
+@python("builtins.dict.get")
+def get(walk: Walk, args, keywords, node) -> Value | None:
+    match args:
+        case [Mapping(items=items), Scalar(value=key), *rest] if not isinstance(key, Poly):
+            return walk.resolve(items[key]) if key in items else rest[0] if rest else NONE
+    return walk.unknown("a key that is not known", node)
+
+
+@python("builtins.dict.pop")
+def pop_item(walk: Walk, args, keywords, node) -> Value | None:
+    match args:
+        case [Mapping(items=items), Scalar(value=key), *rest] if not isinstance(key, Poly) and (key in items or rest):
+            return walk.resolve(items.pop(key, rest[0] if rest else NONE))
+    return walk.unknown("a key that is not known", node)
+
+
+def _view(name: str, take) -> None:
+    FUNCTIONS[f"builtins.dict.{name}"] = lambda walk, args, keywords, node: Sequence(
+        tuple(take(Scalar(key), walk.resolve(value)) for key, value in args[0].items.items()))
+
+
+_view("keys", lambda key, value: key)
+_view("values", lambda key, value: value)
+_view("items", lambda key, value: Sequence((key, value)))
+
+
+@python("builtins.dict.update")
+def update(walk: Walk, args, keywords, node) -> Value | None:
+    if len(args) == 2 and isinstance(args[1], Mapping):
+        args[0].items.update(args[1].items)
+    elif len(args) == 2:
+        return walk.refuse("a dict is changed in a way that is not known", node)
+    args[0].items.update(keywords)
+    return NONE
+
+
+for _each in ("lower", "upper", "strip", "startswith", "endswith", "split", "replace", "rstrip", "lstrip", "partition", "isdigit", "removeprefix"):
+    def _string(walk: Walk, args, keywords, node, name=_each) -> Value | None:
+        if all(isinstance(a, Scalar) and isinstance(a.value, (str, int)) for a in args) and not keywords:
+            return worked_out(walk, getattr(str, name), [a.value for a in args], node)
+        return walk.unknown("a string that is not known", node)
+    FUNCTIONS[f"builtins.str.{_each}"] = _string
+
+
+@python("builtins.str.format", "builtins.str.join")
+def formatted(walk: Walk, args, keywords, node) -> Value | None:
+    return walk.unknown("a formatted string", node)
+
+
+# --- modules of torch.nn --------------------------------------------------------------------------------------------
+
+@python("torch.nn.Module.__init__", "builtins.object.__init__", "torch.nn.Module.eval", "torch.nn.Module.train", "torch.nn.Module.to",
+        "torch.nn.Module.requires_grad_", "torch.nn.Module.cuda", "torch.nn.Module.cpu")
+def module_setup(walk: Walk, args, keywords, node) -> Value | None:
+    return args[0] if args else NONE
+
+
+@python("torch.nn.Module.apply", "torch.nn.Module.load_state_dict", "torch.nn.Module.post_init")
+def weights_change(walk: Walk, args, keywords, node) -> Value | None:
+    return args[0] if args else NONE
+
+
+@python("torch.nn.Module.half", "torch.nn.Module.float", "torch.nn.Module.double", "torch.nn.Module.bfloat16")
+def module_cast(walk: Walk, args, keywords, node) -> Value | None:
+    return walk.unknown("a module whose weights are cast", node)
+
+
+@python("torch.nn.Module.register_buffer", "torch.nn.Module.register_parameter")
+def register_buffer(walk: Walk, args, keywords, node) -> Value | None:
+    match args:
+        case [Instance() as instance, Scalar(value=str() as name), value, *rest]:
+            persistent = keywords.get("persistent", rest[0] if rest else Scalar(True))
+            kept = isinstance(persistent, Scalar) and persistent.value
+            classes.register(instance, name, Weight(value.type) if isinstance(value, Tensor) and kept else value)
+        case [Instance() as instance, Scalar(value=str() as name)] if "tensor" in keywords:
+            value = keywords["tensor"]
+            classes.register(instance, name, Weight(value.type) if isinstance(value, Tensor) else value)
+    return NONE
+
+
+@python("torch.nn.Module.add_module", "torch.nn.Module.register_module")
+def add_module(walk: Walk, args, keywords, node) -> Value | None:
+    match args:
+        case [Instance() as instance, Scalar(value=str() as name), value]:
+            classes.register(instance, name, value)
+    return NONE
+
+
+@python("torch.nn.ModuleList.append", "torch.nn.Sequential.append")
+def append_module(walk: Walk, args, keywords, node) -> Value | None:
+    classes.register(args[0], str(len(args[0].attributes)), args[1])
+    return args[0]
+
+
+@python("torch.nn.ModuleList.extend")
+def extend_modules(walk: Walk, args, keywords, node) -> Value | None:
+    for value in iterate(walk, args[1]) or []:
+        classes.register(args[0], str(len(args[0].attributes)), value)
+    return args[0]
+
+
+for _each, _take in (("items", lambda k, v: Sequence((Scalar(k), v))), ("values", lambda k, v: v), ("keys", lambda k, v: Scalar(k))):
+    FUNCTIONS[f"torch.nn.ModuleDict.{_each}"] = lambda walk, args, keywords, node, take=_take: Sequence(
+        tuple(take(key, walk.resolve(value)) for key, value in args[0].attributes.items()))
