@@ -1,4 +1,8 @@
-"""A real server over stdio, driven by pytest-lsp. `editor` is a small editor: it opens, types, pulls, and keeps versions."""
+"""A real server over stdio, driven by pytest-lsp. `editor` is a small editor: it opens, types, pulls, and keeps versions.
+
+Tests of a module share the server of `editor`, each in a folder of its own; `fresh` has a server that nobody talked to yet,
+for tests of how one starts.
+"""
 from __future__ import annotations
 
 import asyncio
@@ -92,12 +96,26 @@ class Editor:
         raise AssertionError(f"it did not happen in time; last: {result}; messages: {self.client.messages}")
 
 
-@pytest_lsp.fixture(config=ClientServerConfig(server_command=SERVER))
+@pytest_lsp.fixture(config=ClientServerConfig(server_command=SERVER), loop_scope="module")
 async def client(lsp_client: LanguageClient):
     yield
     await asyncio.wait_for(lsp_client.shutdown_session(), 10)
 
 
 @pytest.fixture
-def editor(client: LanguageClient, tmp_path: Path) -> Editor:
+def fresh(client: LanguageClient, tmp_path: Path) -> Editor:
     return Editor(client, tmp_path)
+
+
+@pytest_lsp.fixture(config=ClientServerConfig(server_command=SERVER), scope="module", loop_scope="module")
+async def shared_client(lsp_client: LanguageClient, tmp_path_factory):
+    await Editor(lsp_client, tmp_path_factory.mktemp("root")).start()
+    yield
+    await asyncio.wait_for(lsp_client.shutdown_session(), 10)
+
+
+@pytest.fixture
+def editor(shared_client: LanguageClient, tmp_path: Path) -> Editor:
+    shared_client.messages.clear()
+    shared_client.shown_documents.clear()
+    return Editor(shared_client, tmp_path)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.native]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.native]
 
 SCALE = """import cuvil as cu
 
@@ -34,7 +34,7 @@ class Saver:
     async def settled(self) -> dict:
         async def done():
             state = await self.state()
-            return state if state and not state["running"] and state["seconds"] else None
+            return state if state and not state["running"] and (state["seconds"] or state["problem"]) else None
         return await self.editor.until(done, 60)
 
 
@@ -45,95 +45,95 @@ async def begin(editor, text: str = SCALE, **options) -> Saver:
     return Saver(editor)
 
 
-async def test_a_save_makes_a_library_and_an_edit_makes_it_stale(editor):
-    saver = await begin(editor)
+async def test_a_save_makes_a_library_and_an_edit_makes_it_stale(fresh):
+    saver = await begin(fresh)
     state = await saver.settled()
-    library = editor.root / ".cuvil/libscale.so"
+    library = fresh.root / ".cuvil/libscale.so"
     assert state["libraries"] == [str(library)] and library.is_file() and not state["stale"]
-    assert (editor.root / ".cuvil/scale.h").is_file() and (editor.root / ".cuvil/.gitignore").read_text() == "*\n"
-    editor.type("a.py", SCALE.replace("* 2", "* 3"))
+    assert (fresh.root / ".cuvil/scale.h").is_file() and (fresh.root / ".cuvil/.gitignore").read_text() == "*\n"
+    fresh.type("a.py", SCALE.replace("* 2", "* 3"))
     assert (await saver.state())["stale"] and library.is_file()
     before = library.read_bytes()
-    editor.save("a.py")
-    await editor.until(lambda: library.read_bytes() != before, 20)
+    fresh.save("a.py")
+    await fresh.until(lambda: library.read_bytes() != before, 20)
 
-    async def fresh():
+    async def compiled():
         return not (await saver.state())["stale"]
-    await editor.until(fresh)
-    editor.type("a.py", SCALE)
+    await fresh.until(compiled)
+    fresh.type("a.py", SCALE)
     assert (await saver.state())["stale"]
 
 
-async def test_nothing_is_compiled_without_trust(editor):
-    await editor.start(trusted=False)
-    editor.open("a.py", SCALE)
-    editor.save("a.py")
-    assert await editor.findings("a.py") == []
-    assert await Saver(editor).state() == {} and not (editor.root / ".cuvil").exists()
+async def test_nothing_is_compiled_without_trust(fresh):
+    await fresh.start(trusted=False)
+    fresh.open("a.py", SCALE)
+    fresh.save("a.py")
+    assert await fresh.findings("a.py") == []
+    assert await Saver(fresh).state() == {} and not (fresh.root / ".cuvil").exists()
 
 
-async def test_a_refused_function_is_a_remark_in_its_place(editor):
-    saver = await begin(editor, SCALE + "\n@cu.compile(input_shapes={'x': (4,)})\ndef odd(x):\n    return open(x)\n")
+async def test_a_refused_function_is_a_remark_in_its_place(fresh):
+    saver = await begin(fresh, SCALE + "\n@cu.compile(input_shapes={'x': (4,)})\ndef odd(x):\n    return open(x)\n")
     state = await saver.settled()
-    assert state["libraries"] == [str(editor.root / ".cuvil/libscale.so")] and len(state["refusals"]) == 1
-    (found,) = [d for d in await editor.findings("a.py") if d.message.startswith("not compiled")]
+    assert state["libraries"] == [str(fresh.root / ".cuvil/libscale.so")] and len(state["refusals"]) == 1
+    (found,) = [d for d in await fresh.findings("a.py") if d.message.startswith("not compiled")]
     assert found.range.start.line >= 6
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-async def test_a_killed_child_is_one_message_and_is_tried_again(editor):
-    saver = await begin(editor)
+async def test_a_killed_child_is_one_message_and_is_tried_again(fresh):
+    saver = await begin(fresh)
 
     async def pid():
         return (await saver.state()).get("pid")
-    os.kill(await editor.until(pid), signal.SIGKILL)
+    os.kill(await fresh.until(pid), signal.SIGKILL)
     state = await saver.settled()
     assert "SIGKILL" in state["problem"] and state["libraries"] == []
-    assert [d.code for d in await editor.findings("a.py")] == ["CUV004"]
-    assert len([m for m in editor.client.messages if "SIGKILL" in m.message]) == 1
-    editor.save("a.py")                                            # after its pause
+    assert [d.code for d in await fresh.findings("a.py")] == ["CUV004"]
+    assert len([m for m in fresh.client.messages if "SIGKILL" in m.message]) == 1
+    fresh.save("a.py")                                            # after its pause
 
     async def recovered():
         state = await saver.state()
         return state["libraries"] and not state["problem"]
-    await editor.until(recovered, 60)
-    assert await editor.findings("a.py") == []
+    await fresh.until(recovered, 60)
+    assert await fresh.findings("a.py") == []
 
 
-async def test_limits_end_a_child_and_keep_the_last_good_library(editor):
-    saver = await begin(editor)
+async def test_limits_end_a_child_and_keep_the_last_good_library(fresh):
+    saver = await begin(fresh)
     await saver.settled()
-    library = editor.root / ".cuvil/libscale.so"
+    library = fresh.root / ".cuvil/libscale.so"
     before = library.read_bytes()
-    editor.client.workspace_did_change_configuration(_settings(compileTimeout=0.001))
-    editor.type("a.py", SCALE.replace("* 2", "* 5"))
-    editor.save("a.py")
+    fresh.client.workspace_did_change_configuration(_settings(compileTimeout=0.001))
+    fresh.type("a.py", SCALE.replace("* 2", "* 5"))
+    fresh.save("a.py")
 
     async def failed():
         return (await saver.state())["problem"]
-    assert "0.001 s" in await editor.until(failed)
+    assert "0.001 s" in await fresh.until(failed)
     state = await saver.state()
     assert state["libraries"] == [str(library)] and state["stale"] and library.read_bytes() == before
-    editor.client.workspace_did_change_configuration(_settings(compileTimeout=60, compileMemory=50))
-    editor.save("a.py")
+    fresh.client.workspace_did_change_configuration(_settings(compileTimeout=60, compileMemory=50))
+    fresh.save("a.py")
 
     async def out_of_memory():
         problem = (await saver.state())["problem"]
         return problem if "0.001" not in problem else ""
-    assert (await editor.until(out_of_memory, 60)).startswith("compiling a.py: the compiler ended")
+    assert (await fresh.until(out_of_memory, 60)).startswith("compiling a.py: the compiler ended")
 
 
-async def test_of_many_saves_the_last_counts(editor):
-    saver = await begin(editor)
+async def test_of_many_saves_the_last_counts(fresh):
+    saver = await begin(fresh)
     for i in range(3, 9):
-        editor.type("a.py", SCALE.replace("* 2", f"* {i}"))
-        editor.save("a.py")
+        fresh.type("a.py", SCALE.replace("* 2", f"* {i}"))
+        fresh.save("a.py")
 
     async def done():
         state = await saver.state()
         return state["libraries"] and not state["stale"] and not state["running"]
-    await editor.until(done, 60)
-    assert "8" in (editor.root / ".cuvil/scale.json").read_text()
+    await fresh.until(done, 60)
+    assert "8" in (fresh.root / ".cuvil/scale.json").read_text()
 
 
 def _settings(**values):

@@ -8,7 +8,7 @@ import pytest
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcException
 
-pytestmark = pytest.mark.asyncio
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 BAD = "flag = None == None\n"
 
@@ -22,7 +22,6 @@ def range_of(text: str, part: str, line: int = 0) -> lsp.Range:
 # Diagnostics
 
 async def test_a_finding_is_pulled_with_its_page_and_data(editor):
-    await editor.start()
     editor.open("a.py", BAD)
     (found,) = await editor.findings("a.py")
     assert found.range == range_of(BAD, "None == None")
@@ -32,7 +31,6 @@ async def test_a_finding_is_pulled_with_its_page_and_data(editor):
 
 
 async def test_an_unchanged_answer_is_said_to_be_unchanged(editor):
-    await editor.start()
     editor.open("a.py", BAD)
     first = await editor.pull("a.py")
     again = await editor.pull("a.py", first.result_id)
@@ -41,16 +39,15 @@ async def test_an_unchanged_answer_is_said_to_be_unchanged(editor):
     assert not (await editor.pull("a.py", first.result_id)).items
 
 
-async def test_a_client_that_cannot_pull_is_told(editor):
-    await editor.start(pull=False)
-    editor.open("a.py", BAD)
-    await editor.pushed("a.py", lambda found: len(found) == 1)
-    editor.type("a.py", "flag = 1\n")
-    await editor.pushed("a.py", lambda found: found == [])
+async def test_a_client_that_cannot_pull_is_told(fresh):
+    await fresh.start(pull=False)
+    fresh.open("a.py", BAD)
+    await fresh.pushed("a.py", lambda found: len(found) == 1)
+    fresh.type("a.py", "flag = 1\n")
+    await fresh.pushed("a.py", lambda found: found == [])
 
 
 async def test_only_the_newest_text_counts(editor):
-    await editor.start()
     editor.open("a.py", "x = 1\n")
     for i in range(40):
         editor.type("a.py", BAD * i + "y = 1\n")
@@ -58,7 +55,6 @@ async def test_only_the_newest_text_counts(editor):
 
 
 async def test_a_closed_file_is_the_one_on_disk(editor):
-    await editor.start()
     editor.open("a.py", "x = 1\n", save=True)
     editor.type("a.py", BAD)
     assert len(await editor.findings("a.py")) == 1
@@ -85,7 +81,6 @@ async def apply(editor, name: str, title: str) -> str:
 
 
 async def test_the_fix_is_applied_and_leaves_nothing(editor):
-    await editor.start()
     editor.open("a.py", BAD)
     after = await apply(editor, "a.py", "Replace by True")
     assert after == "flag = True\n"
@@ -94,7 +89,6 @@ async def test_the_fix_is_applied_and_leaves_nothing(editor):
 
 
 async def test_a_finding_can_be_silenced(editor):
-    await editor.start()
     editor.open("a.py", BAD)
     after = await apply(editor, "a.py", "Silence constant-comparison")
     assert after == "flag = None == None  # cuvil: ignore[constant-comparison]\n"
@@ -103,7 +97,6 @@ async def test_a_finding_can_be_silenced(editor):
 
 
 async def test_all_safe_fixes_at_once(editor):
-    await editor.start()
     editor.open("a.py", BAD + "other = 1 < 2\n")
     assert await apply(editor, "a.py", "Fix all") == "flag = True\nother = True\n"
     actions = await editor.client.text_document_code_action_async(lsp.CodeActionParams(
@@ -115,22 +108,22 @@ async def test_all_safe_fixes_at_once(editor):
 
 @pytest.mark.parametrize("offered, chosen, unit", [
     (None, "utf-16", 2), (["utf-16"], "utf-16", 2), (["utf-16", "utf-8"], "utf-8", 4), (["utf-32", "utf-8"], "utf-8", 4)])
-async def test_positions_are_right_beside_emoji_and_cjk(editor, offered, chosen, unit):
-    result = await editor.start(encodings=offered)
+async def test_positions_are_right_beside_emoji_and_cjk(fresh, offered, chosen, unit):
+    result = await fresh.start(encodings=offered)
     assert result.capabilities.position_encoding == chosen
+    assert result.capabilities.workspace.text_document_content.schemes == ("cuvil",)
     text = "x = '🙂漢'; flag = None == None\n"
-    editor.open("a.py", text)
-    (found,) = await editor.findings("a.py")
+    fresh.open("a.py", text)
+    (found,) = await fresh.findings("a.py")
     width = unit + (3 if chosen == "utf-8" else 1)         # of 🙂漢
     start = len("x = '") + width + len("'; flag = ")
     assert found.range == lsp.Range(lsp.Position(0, start), lsp.Position(0, start + len("None == None")))
     # and an edit behind them falls on the right place
-    editor.edit("a.py", lsp.Range(lsp.Position(0, start), lsp.Position(0, start + 4)), "y")
-    assert await editor.findings("a.py") == []
+    fresh.edit("a.py", lsp.Range(lsp.Position(0, start), lsp.Position(0, start + 4)), "y")
+    assert await fresh.findings("a.py") == []
 
 
 async def test_every_line_end_counts(editor):
-    await editor.start()
     editor.open("a.py", "a = 1\r\nb = 2\r\n" + BAD)
     (found,) = await editor.findings("a.py")
     assert found.range.start == lsp.Position(2, 7)
@@ -151,7 +144,6 @@ def scores(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
 
 
 async def test_every_prefix_of_a_file_is_answered(editor):
-    await editor.start()
     editor.open("a.py", "")
     counts = set()
     for end in range(0, len(FUNCTION) + 1, 3):
@@ -165,7 +157,6 @@ async def test_every_prefix_of_a_file_is_answered(editor):
 
 
 async def test_a_broken_line_leaves_other_findings_where_they_are(editor):
-    await editor.start()
     text = f"def f():\n    {BAD}\ndef g(x):\n    y = x\n    return y\n"
     editor.open("a.py", text)
     before = await editor.findings("a.py")
@@ -177,7 +168,6 @@ async def test_a_broken_line_leaves_other_findings_where_they_are(editor):
 # Outline, lenses, hints, hover
 
 async def test_the_outline_is_nested(editor):
-    await editor.start()
     editor.open("a.py", "class A:\n    def f(self):\n        pass\n\ndef g():\n    pass\n")
     symbols = await editor.client.text_document_document_symbol_async(lsp.DocumentSymbolParams(editor.document("a.py")))
     assert [(s.name, s.kind, [c.name for c in s.children or ()]) for s in symbols] == [
@@ -187,7 +177,6 @@ async def test_the_outline_is_nested(editor):
 # Bad requests
 
 async def test_every_request_is_answered(editor):
-    await editor.start()
     editor.open("a.py", BAD)
     for method, params, code in [
             ("textDocument/hover", lsp.HoverParams(lsp.TextDocumentIdentifier("untitled:x"), lsp.Position(0, 0)), -32803),
@@ -204,7 +193,6 @@ async def test_every_request_is_answered(editor):
 
 
 async def test_malformed_parameters_are_answered(editor):
-    await editor.start()
     answer = editor.client.protocol._request_futures["m1"] = Future()
     editor.client.protocol._send_data({"jsonrpc": "2.0", "id": "m1", "method": "textDocument/hover", "params": {"wrong": 1}})
     with pytest.raises(JsonRpcException) as error:
@@ -213,15 +201,14 @@ async def test_malformed_parameters_are_answered(editor):
 
 
 async def test_places_beyond_the_text_are_clamped(editor):
-    await editor.start()
     editor.open("a.py", BAD)
     for position in (lsp.Position(0, 999), lsp.Position(999, 0)):
         assert await editor.client.text_document_hover_async(lsp.HoverParams(editor.document("a.py"), position)) is None
 
 
-async def test_status_and_bad_settings(editor):
-    await editor.start(compileOnSave="yes", trusted=False)
-    status = await editor.ask("cuvil/status", {})
+async def test_status_and_bad_settings(fresh):
+    await fresh.start(compileOnSave="yes", trusted=False)
+    status = await fresh.ask("cuvil/status", {})
     assert (status.health, status.trusted) == ("ok", False)
-    await editor.until(lambda: editor.client.messages)
-    assert "cuvil.compileOnSave must be true or false" in editor.client.messages[0].message
+    await fresh.until(lambda: fresh.client.messages)
+    assert "cuvil.compileOnSave must be true or false" in fresh.client.messages[0].message
