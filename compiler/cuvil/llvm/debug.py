@@ -16,6 +16,7 @@ class Debug:
     """The metadata of one module, numbered in order. statements: ids of loop statements by discriminator - 1."""
 
     producer: str = "cuvil"
+    kind: str = "LineTablesOnly"             # GPUs take DebugDirectivesOnly: line directives, no DWARF sections
     statements: list[str] = field(default_factory=list)
     _nodes: list[str] = field(default_factory=list)
     _known: dict[str, int] = field(default_factory=dict)
@@ -65,7 +66,7 @@ class Debug:
 
     def _unit(self, file: str) -> str:
         return self.node(f"distinct !DICompileUnit(language: DW_LANG_Python, file: {file}, producer: {_quoted(self.producer)}, "
-                         "isOptimized: true, runtimeVersion: 0, emissionKind: LineTablesOnly)")
+                         f"isOptimized: true, runtimeVersion: 0, emissionKind: {self.kind})")
 
 
 def _quoted(text: str) -> str:

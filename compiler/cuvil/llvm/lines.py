@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from . import host
 
 if TYPE_CHECKING:
+    from .gpu import GpuModule
     from .module import Line, LlvmModule
 
 _DEBUG = re.compile(r",? !dbg !(\d+)")
@@ -23,7 +24,7 @@ _LOC = re.compile(r"\s*\.loc\s+\d+\s+(\d+)")
 FIRST = 10_000_000
 
 
-def llvm_lines(module: LlvmModule) -> tuple[Line, ...]:
+def llvm_lines(module: LlvmModule | GpuModule) -> tuple[Line, ...]:
     from .module import Line
     nodes = _nodes(module.text)
     found = []
@@ -65,6 +66,26 @@ def assembly_lines(module: LlvmModule) -> tuple[Line, ...]:
         elif not origins:
             note = "function prologue" if not begun else "made by LLVM"
         found.append(Line(f"asm:{len(found)}", line.expandtabs(8).strip() if not label else line, origins, note))
+    return tuple(found)
+
+
+def ptx_lines(module: GpuModule) -> tuple[Line, ...]:
+    from .module import Line
+    made = host.parse(_numbered(module.text), module.target)
+    count, source, found = len(module.lines), None, []
+    for text in host.new_machine(module.target).emit_assembly(made).splitlines():
+        place = _LOC.match(text)
+        line = text.split("//")[0].strip()
+        if place:
+            number = int(place.group(1)) - FIRST
+            source = f"llvm:{number}" if 0 <= number < count else None
+        elif line.startswith(".visible .entry"):
+            source = None
+            found.append(Line(f"asm:{len(found)}", line, (), "function"))
+        elif line.startswith("$"):
+            found.append(Line(f"asm:{len(found)}", line, (), "label"))
+        elif line.endswith(";") and not line.startswith("."):
+            found.append(Line(f"asm:{len(found)}", line.expandtabs(8), (source,) if source else (), "" if source else "made by LLVM"))
     return tuple(found)
 
 

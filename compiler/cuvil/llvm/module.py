@@ -95,7 +95,7 @@ class LlvmModule:
 
 
 def emit(program: Program, entry: str = ENTRY, pack: str = PACK) -> LlvmModule:
-    """The module for a program. CuvilError for element types that the target cannot compute in."""
+    """The module for a program on a CPU; gpu.py is for the other targets."""
     return _Emitter(program, entry, pack).module()
 
 
@@ -118,7 +118,7 @@ class _Emitter:
             self._pack(prepared)
         declares = "\n".join(sorted(self.declares.values()))
         text = "\n\n".join([
-            f'source_filename = "{self.program.function.name}"', "@cuvil_nothing = internal constant [64 x i8] zeroinitializer, align 64",
+            f'source_filename = "{self.program.function.name}"',
             *self.functions, declares,
             'attributes #0 = { noinline nounwind uwtable(sync) "frame-pointer"="none" }\nattributes #1 = { nounwind willreturn memory(none) }', self.debug.text])
         return LlvmModule(text, self.program, tuple(self.checks), tuple(self.debug.statements))

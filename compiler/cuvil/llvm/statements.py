@@ -343,13 +343,15 @@ class Phase:
         element, size = MEMORY[dtype], dtype.size
         step, form = self._split(load.offset)
         guard = None if load.guard is None else self.value(load.guard)
+        if not load.buffer.numel:
+            return constant(0, REGISTER[dtype])
         base = self.pointer(load.buffer)
         if step == 0:
-            address = w.address(base, element, self._start(form))
-            if guard is not None:
-                wanted = w.any(guard)
-                address = w.make(f"select i1 {wanted.text}, ptr {address}, ptr @cuvil_nothing", "ptr").text
-            return from_memory(w, w.make(f"load {element}, ptr {address}, align {size}", element), dtype)
+            start = self._start(form)
+            if guard is not None:                        # elsewhere the buffer's first element is read instead
+                start = w.select(w.any(guard), start, constant(0, "i64"))
+            address = w.address(base, element, start, self.w.memory)
+            return from_memory(w, w.make(f"load {element}, {self.w.memory} {address}, align {size}", element), dtype)
         lanes = self.lanes.width
         mask = self._mask(guard)
         if step == 1:
@@ -374,7 +376,8 @@ class Phase:
         base = self.pointer(buffer)
         if step == 0:
             value = to_memory(w, value if not value.lanes else w.lane(value, 0), dtype)
-            w.put(f"store {value}, ptr {w.address(base, element, self._start(form))}, align {size}")
+            address = w.address(base, element, self._start(form), self.w.memory)
+            w.put(f"store {value}, {self.w.memory} {address}, align {size}")
             return
         lanes = self.lanes.width
         value = to_memory(w, w.splat(value, lanes), dtype)

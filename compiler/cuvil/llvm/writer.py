@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 
+from ..diagnostics import CuvilError
 from ..ir.types import DType
 from ..targets import Target
 
@@ -72,6 +73,7 @@ class Writer:
 
     target     what the machine has in one instruction: fused multiply-add, conversion of halves
     declares   intrinsics and library functions used, by name: shared by the module
+    memory     the type of pointers to values in memory: GPUs have an address space for them
     allocas    stack memory; entry: what is looked up once before everything else
     location   the debug location put on every instruction; block: the block being written
     """
@@ -79,6 +81,7 @@ class Writer:
     target: Target
     declares: dict[str, str]
     lines: list[str] = field(default_factory=list)
+    memory: str = "ptr"
     allocas: list[str] = field(default_factory=list)
     entry: list[str] = field(default_factory=list)
     location: str = ""
@@ -142,6 +145,9 @@ class Writer:
 
     def library(self, name: str, *arguments: Value) -> Value:
         """A libm function, called for every lane."""
+        if self.target.kind != "cpu":
+            raise CuvilError(f"{name} is a function of the C library, which {self.target.name} does not have",
+                             hint="compile for the target cpu", code="CUV005")
         lanes = max(a.lanes for a in arguments)
         element = arguments[0].element
         self.declares[f"@{name}"] = f"declare {element} @{name}({', '.join([element] * len(arguments))}) #1"
@@ -206,11 +212,11 @@ class Writer:
         self.allocas.append(f"  {name} = alloca {type}{size}, align {align}")
         return name
 
-    def address(self, pointer: str, element: str, offset: Value) -> str:
+    def address(self, pointer: str, element: str, offset: Value, memory: str = "ptr") -> str:
         if offset.text == "0":
             return pointer
         name = self.name()
-        self.put(f"{name} = getelementptr inbounds {element}, ptr {pointer}, {offset}")
+        self.put(f"{name} = getelementptr inbounds {element}, {memory} {pointer}, {offset}")
         return name
 
     def label(self, hint: str) -> str:

@@ -17,6 +17,7 @@ from .nest import Nest, numbered
 from .place import Place, buffer
 from .schedule import cost
 
+ON_GPUS = (ELEMENTWISE, MOVEMENT, REDUCTION)
 LOWERINGS = {ELEMENTWISE: elementwise.lower, MOVEMENT: elementwise.lower, REDUCTION: reduction.lower,
              CONTRACTION: contraction.lower, CONVOLUTION: convolution.lower, WINDOW: window.lower}
 
@@ -36,9 +37,11 @@ def program(graph: KernelGraph, target: Target | None = None) -> Program:
 def _nest(graph: KernelGraph, kernel: Kernel, number: int, target: Target) -> Nest:
     function = graph.function
     buffers = {id: buffer(function.by_id[id]) for id in (*kernel.inputs, *kernel.outputs)}
-    lowering = LOWERINGS.get(kernel.kind)
-    if lowering is None:
-        raise CuvilError(f"kernel {kernel.name}: {kernel.kind} is not lowered", kernel.origins[0].span if kernel.origins else None)
+    lowering = LOWERINGS[kernel.kind]
+    if target.kind != "cpu" and kernel.kind not in ON_GPUS:
+        raise CuvilError(f"kernel {kernel.name} is a {kernel.kind}, which is not compiled for {target.name}",
+                         kernel.origins[0].span if kernel.origins else None, "elementwise and row-reduction kernels only",
+                         "compile for the target cpu", "CUV005")
     place = Place(function, kernel, buffers, target)
     body = lowering(place)
     return numbered(Nest(kernel.name, number, tuple(body), tuple(f"ir:%{id}" for id in kernel.ops), tuple(place.prepare), cost(body)))

@@ -35,6 +35,8 @@ def one(place: Place, op: Op) -> list[Statement]:
 def loops(axes: list[Axis], body: list[Statement], target: Target, origins: tuple[str, ...]) -> list[Statement]:
     """Loops over axes around statements of one element, the last axis as vectors."""
     axes, body = merge(axes, body)
+    if target.kind != "cpu":
+        return outermost(axes, body, target, origins)
     if not axes:
         return body
     outer, inner = split(body, axes[-1].var)

@@ -93,7 +93,7 @@ class _Row:
 
     def keep_heavy(self, sinks: list[int]) -> None:
         """Heavy values that more than one pass needs are kept in a buffer of one row on the stack."""
-        if not self.lanes_are_columns:
+        if not self.lanes_are_columns or self.place.target.kind != "cpu":
             return
         size = 1
         for axis in self.gone:
@@ -180,8 +180,8 @@ class _Row:
             return outermost(kept, body, target, origins)
         body = [replace(s, lanes=0) if isinstance(s, Accumulator) else s for s in body]
         body = [part for s in body for part in (nested(gone, list(s.body), s.origins) if isinstance(s, Loop) else [s])]
-        if not kept:
-            return body
+        if not kept or target.kind != "cpu":
+            return outermost(kept, body, target, origins) if target.kind != "cpu" else body
         loop = vector_loop(kept[-1], body, target, 2, origins)
         return outermost(kept[:-1], [loop], target, origins)
 

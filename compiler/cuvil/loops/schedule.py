@@ -173,6 +173,8 @@ def is_heavy(body: list[Statement]) -> bool:
 
 def width(body: list[Statement], size: int, target: Target, registers: int) -> int:
     """Elements of one vector step: `registers` registers of the widest element type that is computed, at most `size`."""
+    if target.kind != "cpu":
+        return 1
     widest = 1
     for statement in walk(body):
         match statement:
@@ -223,6 +225,8 @@ def outermost(axes: list[Axis], body: list[Statement], target: Target, origins: 
 
     Several axes run as one counter, taken apart by division once a round. Without axes a single vector loop is cut into pieces.
     """
+    if target.kind != "cpu":
+        return _joint_counter([a for a in axes if a.size != 1], body, origins)
     if not axes and len(body) == 1 and isinstance(body[0], Loop) and body[0].kind == "vector":
         return _pieces(body[0], target, origins)
     rounds = 1
@@ -230,8 +234,18 @@ def outermost(axes: list[Axis], body: list[Statement], target: Target, origins: 
         rounds *= axis.size
     if not axes or rounds * cost(body) < target.parallel_from:
         return nested(axes, body, origins)
+    return _joint_counter(axes, body, origins)
+
+
+def _joint_counter(axes: list[Axis], body: list[Statement], origins: tuple[str, ...]) -> list[Statement]:
+    """One parallel loop over all axes; on a GPU each round of it is a thread."""
     if len(axes) == 1:
         return [Loop(axes[0].var, const(axes[0].size), "parallel", tuple(body), origins=origins)]
+    rounds = 1
+    for axis in axes:
+        rounds *= axis.size
+    if not axes:
+        return [Loop("p", const(1), "parallel", tuple(body), origins=origins)]
     taken_apart: list[Statement] = []
     rest: Expr = Index("p")
     for axis in reversed(axes[1:]):

@@ -46,12 +46,15 @@ class Target:
 # From the most to the least able; the first whose needs a host meets is chosen for it.
 CPUS = ("x86_64_avx512", "x86_64_avx2", "generic")
 GPUS = ("cuda_sm90", "opencl")
+# Names that people use besides the files'.
+ALIASES = {"cuda": "cuda_sm90", "cuda:sm_90": "cuda_sm90", "sm_90": "cuda_sm90"}
 
 
 def named(name: str) -> Target:
     """The target with this name ("x86_64_avx2", "generic", ...); ValueError names those there are."""
+    name = ALIASES.get(name, name)
     if name not in CPUS + GPUS:
-        raise ValueError(f"no target {name!r}; there are {', '.join(CPUS + GPUS)}")
+        raise ValueError(f"no target {name!r}; there are cpu, {', '.join((*CPUS, *GPUS, *ALIASES))}")
     return import_module(f"{__name__}.{name}").TARGET
 
 
