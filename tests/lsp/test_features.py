@@ -173,7 +173,7 @@ async def test_a_refused_function_says_why(editor):
 
 async def test_a_cancelled_request_is_answered(editor):
     editor.open("a.py", BLOCK)
-    answers = [editor.client.protocol.send_request_async("textDocument/hover", lsp.HoverParams(editor.document("a.py"), lsp.Position(6, 8)), msg_id=f"h{i}")
+    answers = [editor.client.protocol.send_request_async("textDocument/hover", lsp.HoverParams(editor.document("a.py"), at(BLOCK, "x @ w")), msg_id=f"h{i}")
                for i in range(5)]
     tasks = [asyncio.ensure_future(a) for a in answers]
     await asyncio.sleep(0)
