@@ -1,6 +1,7 @@
 """Every example of the vocabulary, through its spelling, the verifier, the text form and the interpreter, against the real library."""
 from __future__ import annotations
 
+import einops
 import numpy as np
 import pytest
 import torch
@@ -31,7 +32,7 @@ def library_value(example, library):
     if library == "torch":
         values = {n: torch.tensor(v).to(getattr(torch, types(example)[n].dtype.numpy)) for n, v in values.items()}
     try:
-        return eval(example.code, {"torch": torch, "F": F, "np": np}, values)
+        return eval(example.code, {"torch": torch, "F": F, "np": np, "einops": einops}, values)
     except (AttributeError, TypeError, ValueError):
         assert "np." not in example.code and "torch." not in example.code and "F." not in example.code
         return None

@@ -30,6 +30,8 @@ CASES = [
     ("Upsample", (), {"scale_factor": 2}, (1, 2, 3, 3)), ("ZeroPad2d", ((1, 0, 2, 1),), {}, (1, 1, 3, 3)),
 ]
 
+LOSSES = ["MSELoss", "L1Loss", "SmoothL1Loss", "BCEWithLogitsLoss", "NLLLoss", "CrossEntropyLoss"]
+
 
 @pytest.mark.parametrize("name, args, keywords, shape", CASES, ids=[f"{n}{a}{k}" for n, a, k, _ in CASES])
 def test_layer(name, args, keywords, shape):
@@ -58,7 +60,7 @@ def test_multihead_attention(masks, batch_first):
 
 
 def test_every_layer_is_tested():
-    assert {f"torch.nn.{n}" for n, *_ in CASES} | {"torch.nn.MultiheadAttention", "torch.nn.Embedding"} >= set(LAYERS) - {
+    assert {f"torch.nn.{n}" for n in (*LOSSES, *(c[0] for c in CASES))} | {"torch.nn.MultiheadAttention", "torch.nn.Embedding"} >= set(LAYERS) - {
         "torch.nn.Dropout1d", "torch.nn.Dropout2d", "torch.nn.AlphaDropout"}
 
 
@@ -66,6 +68,14 @@ def test_embedding():
     real = torch.nn.Embedding(5, 3, padding_idx=1)
     x = torch.tensor([[0, 4], [1, 2]])
     check("torch.nn.Embedding", (5, 3), {"padding_idx": 1}, real, [x], real(x))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses(name):
+    torch.manual_seed(0)
+    target = torch.tensor([1, 0, 3]) if name in ("NLLLoss", "CrossEntropyLoss") else torch.rand(3, 4)
+    real, x = getattr(torch.nn, name)(), torch.randn(3, 4)
+    check(f"torch.nn.{name}", (), {}, real, [x, target], real(x, target))
 
 
 def randomise(module):

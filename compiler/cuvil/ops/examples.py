@@ -68,7 +68,8 @@ def capture(example: Example, library: str = "torch") -> Function:
     """The CIR of an example, by the rules of the library."""
     b = Builder(library)
     inputs = {name: _Tensor(b, b.input(name, i, type)) for i, (name, type) in enumerate(types(example).items())}
-    names = {**inputs, "torch": _Module(b, "torch"), "F": _Module(b, "torch.nn.functional"), "np": _Module(b, "numpy")}
+    names = {**inputs, "torch": _Module(b, "torch"), "F": _Module(b, "torch.nn.functional"), "np": _Module(b, "numpy"),
+             "einops": _Module(b, "einops")}
     value = _plain(eval(example.code, {"__builtins__": {"float": float, "abs": builtins.abs, "len": builtins.len}}, names))
     values = value if isinstance(value, (tuple, list)) else (value,)
     return b.function("example", [b.tensor(v) for v in values], "tuple" if isinstance(value, (tuple, list)) else "tensor")

@@ -13,7 +13,7 @@ from typing import Any
 from ..ir.dims import exact_quotient
 from ..ir.function import Op
 from ..ir.types import DType, TensorType
-from . import activations, attention, conv, indexing, joining, linear, normalization, pooling, recurrent, resample, shape, softmax
+from . import activations, attention, conv, indexing, joining, linear, losses, normalization, pooling, recurrent, resample, shape, softmax
 from .builder import Builder
 from .definition import TypeRuleError, unsupported
 
@@ -197,6 +197,22 @@ layer("Upsample", lambda size=None, scale_factor=None, mode="nearest", align_cor
       lambda b, p, ctor, input: resample.interpolate(b, input, **ctor))
 layer("ZeroPad2d", lambda padding: None, lambda b, p, ctor, input: joining.pad(
     b, input, (ctor["padding"],) * 4 if isinstance(ctor["padding"], int) else ctor["padding"]))
+
+
+# --- losses ---------------------------------------------------------------------------------------------------------
+
+def _loss(function):
+    return lambda b, p, ctor, input, target: function(b, input, target, **ctor)
+
+
+layer("MSELoss", lambda size_average=None, reduce=None, reduction="mean": None, _loss(losses.mse_loss))
+layer("L1Loss", lambda size_average=None, reduce=None, reduction="mean": None, _loss(losses.l1_loss))
+layer("SmoothL1Loss", lambda size_average=None, reduce=None, reduction="mean", beta=1.0: None, _loss(losses.smooth_l1_loss))
+layer("BCEWithLogitsLoss", lambda weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None: None,
+      _loss(losses.binary_cross_entropy_with_logits))
+layer("NLLLoss", lambda weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean": None, _loss(losses.nll_loss))
+layer("CrossEntropyLoss", lambda weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0: None,
+      _loss(losses.cross_entropy))
 
 
 # --- attention ------------------------------------------------------------------------------------------------------
