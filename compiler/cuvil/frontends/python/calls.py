@@ -4,7 +4,7 @@ from __future__ import annotations
 import libcst as cst
 
 from ...ops import SPELLINGS
-from . import classes, methods, pythons, queries, scope
+from . import classes, layers, methods, pythons, queries, scope
 from .facts import CallFact
 from .library import apply, dtype_named
 from .mutation import in_place
@@ -57,7 +57,7 @@ def call(walk: Walk, function: Value, args: list[Value], keywords: dict[str, Val
         case UserClass():
             return classes.instantiate(walk, function, args, keywords, node)
         case Instance():
-            return classes.call_instance(walk, function, args, keywords, node)
+            return layers.call_instance(walk, function, args, keywords, node)
     reason = function.reason if isinstance(function, (Unknown, Untyped)) else "a call of something that is not a function"
     if any(map(contains_tensor, (*args, *keywords.values()))):
         name = dotted(node.func) if isinstance(node, cst.Call) else ""
@@ -82,7 +82,7 @@ def call_library(walk: Walk, function: Library, args: list[Value], keywords: dic
         return in_place(walk, args[0], value, node, name) if isinstance(inplace, Scalar) and inplace.value is True and args else value
     if name.endswith("_") and not name.endswith("__") and name[:-1] in SPELLINGS and isinstance(function.receiver, Tensor):
         return in_place(walk, function.receiver, apply(walk, name[:-1], args, keywords, node), node, name.rpartition(".")[2])
-    layer = classes.library_class(walk, name, args, keywords, node)
+    layer = layers.library_class(walk, name, args, keywords, node)
     if layer is not None:
         return layer
     if dtype_named(name) is not None and name.startswith("numpy.") and len(args) == 1:

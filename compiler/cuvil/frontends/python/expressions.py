@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import libcst as cst
 
-from . import attributes, calls, classes, operators, scope, subscripts
+from . import attributes, calls, layers, operators, scope, subscripts
 from .learn import unpacked_shape
 from .values import Mapping, Scalar, Sequence, Tensor, Unknown, UserFunction, Value
 from .walk import Frame, UNROLL, Walk, expression
@@ -320,7 +320,7 @@ def iterate(walk: Walk, value: Value) -> list[Value] | None:
             return [Scalar(number) for number in numbers]
         case Tensor() if value.type.shape and isinstance(value.type.shape[0], int) and value.type.shape[0] <= UNROLL:
             return [subscripts.item(walk, value, index) for index in range(value.type.shape[0])]
-    return classes.items(walk, value)
+    return layers.items(walk, value)
 
 
 def _key(key) -> Value:

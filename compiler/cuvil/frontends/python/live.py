@@ -17,7 +17,7 @@ from ...ir.function import Function
 from ...ir.types import DType, TensorType
 from ...ops.layers import LAYERS
 from ...source import Source
-from . import classes
+from . import classes, layers
 from .capture import CAPTURE_STEPS, deep_enough, walk_function
 from .values import Instance, Library, Mapping, Scalar, Sequence, Unknown, UserClass, Value, Weight
 from .walk import Walk
@@ -57,7 +57,7 @@ def instance_of(walk: Walk, module: Any, path: str) -> Instance:
     if any(getattr(module, hooks, None) for hooks in _HOOKS):
         raise CuvilError(f"{name} has forward hooks, which are Python code that would not run", hint="remove the hooks", code="CUV030")
     library = f"torch.nn.{type(module).__name__}" if type(module).__module__.startswith("torch.nn.modules.") else ""
-    if library in classes.CONTAINERS:
+    if library in layers.CONTAINERS:
         instance = Instance(Library(library))
     elif library:
         return _layer(walk, module, library, path)
@@ -101,7 +101,7 @@ def _layer(walk: Walk, module: Any, name: str, path: str) -> Instance:
         if value is parameter.empty or not _plain(value):
             return Instance(Library(name), complete=False)
         given[key] = tuple(value) if isinstance(value, list) else value
-    made = classes.library_class(walk, name, [], {key: _value(value) for key, value in given.items()}, None)
+    made = layers.library_class(walk, name, [], {key: _value(value) for key, value in given.items()}, None)
     if not isinstance(made, Instance) or walk.refusal is not None:
         raise walk.refusal or CuvilError(f"{name}{f' at {path}' if path else ''} cannot be compiled", code="CUV030")
     held = {f"{prefix}{key}": tensor for prefix, child in module.named_modules() for key, tensor in

@@ -12,7 +12,7 @@ import libcst as cst
 
 from ...ir.dims import Poly, maximum, minimum
 from ...ops import SPELLINGS
-from . import classes, operators
+from . import classes, layers, operators
 from .library import apply
 from .values import (NONE, Instance, Library, Mapping, Opaque, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserClass, UserFunction,
                      Value, Weight)
@@ -64,7 +64,7 @@ def len_(walk: Walk, args, keywords, node) -> Value | None:
         case [Tensor() as tensor] if tensor.type.shape:
             return Scalar(tensor.type.shape[0])
         case [Instance() as instance]:
-            inside = classes.items(walk, instance)
+            inside = layers.items(walk, instance)
             return Scalar(len(inside)) if inside is not None else walk.unknown("the length of an object", node)
         case [value]:
             return walk.unknown(getattr(value, "reason", "a length that is not known"), node)

@@ -6,7 +6,7 @@ from typing import Any
 import libcst as cst
 
 from ...ir.dims import Poly
-from . import classes
+from . import layers
 from .library import apply
 from .mutation import write_into
 from .values import Instance, Library, Mapping, Scalar, Sequence, Shape, Tensor, Unknown, UserClass, Value
@@ -56,7 +56,7 @@ def get(walk: Walk, value: Value, index: Value, node: cst.CSTNode) -> Value:
         case Shape():
             return _size(walk, value, index, node)
         case Instance():
-            return classes.item(walk, value, index, node)
+            return layers.item(walk, value, index, node)
         case Library() | UserClass():
             return value                                      # an annotation: list[int], Float[Tensor, "b t"]
         case Unknown():

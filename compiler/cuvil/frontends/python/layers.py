@@ -1,0 +1,172 @@
+"""Layers and containers of torch.nn: their objects, their weights, and calls of objects."""
+from __future__ import annotations
+
+import libcst as cst
+
+from ...ops import TypeRuleError
+from ...ops.layers import LAYERS
+from . import calls, learn
+from .classes import find_member, member_value, register
+from .library import Silent, failed, lift, plain, signature
+from .mutation import in_place
+from .values import NONE, Instance, Library, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, Value, Weight
+from .walk import Walk, contains_tensor
+
+CONTAINERS = ("torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict", "torch.nn.ParameterList", "torch.nn.ParameterDict")
+SIZES = frozenset(("in_features", "out_features", "num_embeddings", "embedding_dim", "normalized_shape", "in_channels", "out_channels",
+                   "num_features", "num_channels"))
+SHAPELESS = frozenset(("bias", "eps", "inplace", "p", "elementwise_affine", "padding_idx", "affine", "momentum"))
+
+
+def library_class(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode) -> Value | None:
+    """An object of a library class, or None when the name is none that is known."""
+    if name in ("torch.nn.Parameter", "torch.nn.Buffer"):
+        value = walk.resolve(args[0] if args else keywords.get("data", NONE))
+        return Weight(value.type) if isinstance(value, Tensor) else Unknown("a weight of unknown shape", walk.span(node))
+    if name in CONTAINERS:
+        return _container(walk, name, args, keywords, node)
+    layer = LAYERS.get(name)
+    if layer is None:
+        return None
+    instance = Instance(Library(name))
+    try:
+        bound = signature(layer.constructor).bind(*args, **keywords)
+    except TypeError as error:
+        walk.refuse(f"{name}: {error}", node, hint="the constructor arguments that Cuvil captures")
+        return Unknown("a layer with unusual arguments", walk.span(node))
+    bound.apply_defaults()
+    given = {key: walk.size_of(value) if key in SIZES else value for key, value in bound.arguments.items()}
+    for key, value in given.items():
+        if key in SHAPELESS and isinstance(value, (Unknown, Untyped)):
+            instance.assumed = f"{key} of {name}"
+            given[key] = signature(layer.constructor).parameters[key].default
+    for extra in [k for k, p in signature(layer.constructor).parameters.items() if p.kind is p.VAR_KEYWORD]:
+        given.update(given.pop(extra, {}))
+    for key, value in given.items():
+        instance.attributes[key] = value if not _python(value) else Scalar(value)
+    try:
+        ctor = {key: value if _python(value) else plain(walk, value, "torch", []) for key, value in given.items()}
+        weights = layer.parameters(**ctor)
+    except Silent as silent:
+        instance.complete = False
+        instance.attributes["weight"] = Unknown(getattr(silent.value, "reason", "a layer of unknown size"), walk.span(node))
+        return instance
+    except TypeRuleError as error:
+        return failed(walk, error, node, name, args, keywords)
+    except (TypeError, ValueError, AttributeError) as error:
+        walk.refuse(f"{name} with these arguments is not compiled ({error})", node)
+        return Unknown("a layer with unusual arguments", walk.span(node))
+    instance.constructor = ctor
+    for key, type in weights.items():
+        instance.attributes[key] = Weight(type, instance, key)
+    instance.weights = tuple(weights)
+    return instance
+
+
+def _python(value: object) -> bool:
+    """A default of the layer's own signature, not a value of the walk."""
+    return value is None or isinstance(value, (bool, int, float, str, tuple)) or type(value).__module__.startswith("cuvil.ir")
+
+
+def _container(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode) -> Value:
+    from .expressions import iterate
+    instance = Instance(Library(name))
+    items: dict[str, Value]
+    if name.endswith("Dict"):
+        given = args[0] if args else Mapping({})
+        if not isinstance(given, Mapping):
+            return walk.unknown("a container of modules that are not known", node)
+        items = {str(key): value for key, value in given.items.items()}
+    elif name.endswith("List"):
+        listed = iterate(walk, args[0]) if args else []
+        if listed is None:
+            return walk.unknown("a container of modules that are not known", node)
+        items = {str(i): value for i, value in enumerate(listed)}
+    elif len(args) == 1 and isinstance(args[0], (Mapping, Library)):
+        items = {str(key): value for key, value in args[0].items.items()} if isinstance(args[0], Mapping) else {}
+    else:
+        items = {str(i): value for i, value in enumerate(args)}
+    for key, value in items.items():
+        register(instance, key, value)
+    return instance
+
+
+def items(walk: Walk, value: Value) -> list[Value] | None:
+    """The modules of a container one by one; None for anything else."""
+    if isinstance(value, Instance) and isinstance(value.of, Library) and value.of.name in CONTAINERS:
+        return [walk.resolve(each) for each in value.attributes.values()]
+    return None
+
+
+def item(walk: Walk, value: Instance, index: Value, node: cst.CSTNode) -> Value:
+    inside = items(walk, value)
+    if inside is not None and isinstance(index, Scalar):
+        at = index.value
+        if isinstance(at, str) and at in value.attributes:
+            return walk.resolve(value.attributes[at])
+        if isinstance(at, int) and -len(inside) <= at < len(inside):
+            return inside[at]
+        if isinstance(at, slice):
+            parts = [p.value if isinstance(p, Scalar) else p for p in (at.start, at.stop, at.step)]
+            if all(p is None or isinstance(p, int) for p in parts):
+                return Sequence(inside[slice(*parts)], "list")
+    if isinstance(value.of, UserClass):
+        found = find_member(walk, value.of, "__getitem__")
+        if found is not None:
+            return calls.call(walk, member_value(walk, *found, "__getitem__", value, node), [index], {}, node)
+    return walk.unknown("an item of an object that is not known", node)
+
+
+def call_instance(walk: Walk, instance: Instance, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode) -> Value:
+    if isinstance(instance.of, UserClass):
+        for name in ("__call__", "forward"):
+            found = find_member(walk, instance.of, name)
+            if found is not None:
+                return calls.call(walk, member_value(walk, *found, name, instance, node), args, keywords, node)
+        return calls.call(walk, walk.unknown("an object that cannot be called", node), args, keywords, node)
+    if instance.of.name == "torch.nn.Sequential":
+        value: Value = args[0] if args else NONE
+        for each in list(instance.attributes.values()):
+            value = calls.call(walk, each, [value], {}, node)
+        return value
+    return _call_layer(walk, instance, args, keywords, node)
+
+
+def _call_layer(walk: Walk, instance: Instance, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode) -> Value:
+    layer, name = LAYERS.get(instance.of.name), instance.of.name
+    if layer is None or not instance.complete or instance.constructor is None:
+        if any(map(contains_tensor, args)):
+            walk.refuse(f"{name} of a size that is not known, or that is not compiled", node)
+        return walk.unknown("a layer of unknown size", node)
+    if instance.assumed:
+        walk.refuse(f"the {instance.assumed} is not known", node, "constructor arguments that are known", "annotate the configuration's class")
+    weights = {key: walk.resolve(instance.attributes[key]) for key in instance.weights}
+    unknown = next((w for w in weights.values() if not isinstance(w, Tensor)), None)
+    if unknown is not None:
+        return walk.unknown("a layer with a weight that is not known", node)
+    args = learn.given_to_layer(walk, name, [walk.resolve(arg) for arg in args])
+    tensors = [arg for arg in args if isinstance(arg, Tensor)]
+    builder = walk.builder
+    builder.library, builder.origins = "torch", (walk.origin(node),)
+    mark = len(builder.ops)
+    try:
+        given = [plain(walk, arg, "torch", tensors) for arg in args]
+        named = {key: plain(walk, value, "torch", tensors) for key, value in keywords.items()}
+        result = layer.forward(builder, {key: w.op for key, w in weights.items()}, instance.constructor, *given, **named)
+    except Silent as silent:
+        return Unknown(getattr(silent.value, "reason", "a value that is not known"), getattr(silent.value, "span", None))
+    except TypeRuleError as error:
+        del builder.ops[mark:]
+        builder._next = builder.ops[-1].id + 1 if builder.ops else 0
+        return failed(walk, error, node, name, [*args, *weights.values()], keywords)
+    except (TypeError, ValueError, AttributeError, IndexError, KeyError) as error:
+        del builder.ops[mark:]
+        builder._next = builder.ops[-1].id + 1 if builder.ops else 0
+        walk.refuse(f"{name} with these arguments is not compiled ({type(error).__name__}: {error})", node)
+        return walk.unknown(f"{name} with unusual arguments", node)
+    value = lift(walk, result, "torch", name, tensors, mark)
+    learn.sizes_met(walk, mark)
+    value = walk.resolve(value)
+    if instance.constructor.get("inplace") is True and tensors:
+        return in_place(walk, tensors[0], value, node, name)
+    return value
