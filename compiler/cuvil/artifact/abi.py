@@ -1,6 +1,7 @@
 """The C file that ties one function's kernels to the common runtime: its signature as a table, and `infer` with its own arguments."""
 from __future__ import annotations
 
+from ..targets import Target
 from .header import infer_prototype
 from .signature import Signature, Slot
 
@@ -10,9 +11,15 @@ EXPORTS = ("cuvil_manifest", "cuvil_load", "cuvil_run", "cuvil_last_error", "cuv
 DIRECT_LIMIT = 32
 
 
-def program(signature: Signature, manifest: str, scratch: int, packed: int, checks: tuple[str, ...]) -> str:
+# Features of x86-64 that C compilers can ask a processor for, by the names LLVM has for them too.
+_ASKED = frozenset(("avx", "avx2", "fma", "bmi", "bmi2", "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"))
+
+
+def program(signature: Signature, manifest: str, scratch: int, packed: int, checks: tuple[str, ...], target: Target) -> str:
     """The text of program.c. scratch, packed: bytes; checks: what the kernels' failure codes 1, 2, ... mean."""
-    parts = ['#include "abi.h"', ""]
+    needs = [name for name in target.needs if name in _ASKED]
+    asked = f"__builtin_cpu_init(); return {' && '.join(f'__builtin_cpu_supports({_string(n)})' for n in needs)};" if needs else "return 1;"
+    parts = ['#include "abi.h"', "", f"static int32_t runs_here(void) {{ {asked} }}"]
     for role, slots in (("input", signature.inputs), ("output", signature.outputs), ("parameter", signature.parameters)):
         parts += [_shape(role, i, slot) for i, slot in enumerate(slots) if slot.type.shape]
         if slots:
@@ -29,7 +36,7 @@ def program(signature: Signature, manifest: str, scratch: int, packed: int, chec
         f"const cuvil_program cuvil_this_program CUVIL_HIDDEN = {{\n"
         f"  {_string(signature.name)}, manifest, {len(signature.inputs)}, {len(signature.outputs)}, {len(signature.parameters)},\n"
         f"  {table('inputs', signature.inputs)}, {table('outputs', signature.outputs)}, {table('parameters', signature.parameters)},\n"
-        f"  {scratch}u, {packed}u, {table('checks', checks)}, {len(checks)}}};")
+        f"  {scratch}u, {packed}u, {table('checks', checks)}, {len(checks)}, {_string(target.name)}, runs_here}};")
     parts += ["", _infer(signature)]
     if len(signature.inputs) + len(signature.outputs) <= DIRECT_LIMIT:
         parts += ["", _direct(signature)]

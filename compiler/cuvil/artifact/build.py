@@ -69,7 +69,7 @@ def build(stages: Stages, values: Mapping[str, Any] | None = None, dims: Mapping
     from .manifest import manifest
     described = manifest(stages, signature, data, dims or {})
     program = stages.program
-    code = abi.program(signature, described, program.scratch, program.prepared, stages.llvm.checks)
+    code = abi.program(signature, described, program.scratch, program.prepared, stages.llvm.checks, program.target)
     made = link(stages.object, code)
     kept.keep(key, ".json", described.encode())
     return Built(signature, made, described, data, kept.keep(key, ".so", made))

@@ -45,7 +45,8 @@ enum {
   CUVIL_ERROR_DEVICE = 8,      /* not in CPU memory */
   CUVIL_ERROR_MEMORY = 9,
   CUVIL_ERROR_PARAMETERS = 10, /* the .safetensors file is missing, broken, or of another model */
-  CUVIL_ERROR_VALUE = 11       /* a value is out of range, say an index of a gather */
+  CUVIL_ERROR_VALUE = 11,      /* a value is out of range, say an index of a gather */
+  CUVIL_ERROR_MACHINE = 12     /* compiled for another kind of processor */
 };
 #endif
 

@@ -20,6 +20,7 @@ from ..diagnostics import CuvilError
 
 if TYPE_CHECKING:
     from ..artifact.build import Built
+    from ..artifact.device import DeviceCode
     from ..artifact.load import Library
     from ..ir.function import Function
     from ..ir.types import TensorType
@@ -35,7 +36,7 @@ class Compiled:
         self.options = options
         self._lock = threading.RLock()
         self._libraries: OrderedDict[tuple, Library] = OrderedDict()
-        self._built: dict[tuple, Built] = {}
+        self._built: dict[tuple, Built | DeviceCode] = {}
         self._calls: tuple[Callable[[Sequence[Any]], Any], ...] = ()
         self._refused: dict[tuple, CuvilError] = {}
         self._warned = False
@@ -86,6 +87,9 @@ class Compiled:
 
     def _compile(self, types: Mapping[str, Any]) -> Library:
         from ..artifact.load import load_built
+        if self._is_for_a_device:
+            raise CuvilError(f"{self.__qualname__} is compiled for {self.options.target}, which cannot be called from Python",
+                             expected='target="cpu"', hint=f"{self.__name__}.save(...) writes the device code")
         key = key_of(types)
         with self._lock:
             if key in self._libraries:
@@ -159,12 +163,12 @@ class Compiled:
         from ..artifact.explain import explain
         return explain(self._of(shapes).manifest)
 
-    def _of(self, shapes: Mapping[str, Any] | None) -> Built:
+    def _of(self, shapes: Mapping[str, Any] | None) -> Built | DeviceCode:
         declared = self._types_of(self.options.input_shapes)
         if shapes is not None:
             types = self._types_of(shapes)
         elif self._built:
-            return self._built[next(reversed(self._libraries))]
+            return self._built[next(reversed(self._libraries or self._built))]
         elif declared and not any(type.symbols for type in declared.values()):
             types = declared
         else:
@@ -172,11 +176,17 @@ class Compiled:
                              hint='save("libf.so", shapes={"x": (2, 3)})')
         key = key_of(types)
         if key not in self._built:
-            if self.options.target == "cpu":
-                self._compile(types)
+            if self._is_for_a_device:
+                from ..artifact.device import build_device
+                self._built[key] = build_device(self._stages(types))
             else:
-                self._built[key] = self._build(self._stages(types))
+                self._compile(types)
         return self._built[key]
+
+    @property
+    def _is_for_a_device(self) -> bool:
+        from ..targets import CPUS
+        return self.options.target not in ("cpu", *CPUS)
 
     def __repr__(self) -> str:
         return f"<cu.compile {self.__qualname__}: {len(self._libraries)} compiled>"

@@ -81,8 +81,9 @@ def compile_file(path: str, function: str | None = None, output_dir: str | Path 
 def compile_function(source: Source, name: str, output: Path, shapes: Mapping[str, Any] | None = None, target: str = "cpu",
                      emit: Iterable[str] = (), opt_level: int | None = None, root: str | Path | None = None,
                      facts: FileFacts | None = None) -> CompiledArtifact:
-    """output: a folder, or the path of the library (it has the suffix of one). facts: of the source, where it was analysed before."""
+    """output: a folder, or the path of the library or device code (it has the suffix of one). facts: of the source, where it was analysed before."""
     from ..artifact import build, files
+    from ..artifact.device import build_device
     from ..artifact.signature import identifier
     started = time.perf_counter()
     unknown = [kind for kind in emit if kind not in EMITS]
@@ -93,10 +94,14 @@ def compile_function(source: Source, name: str, output: Path, shapes: Mapping[st
     level = opt_level if opt_level is not None else options.get("opt_level", 2)
     here = build.relative_to(function, str(Path(source.path).absolute().parent))
     stages = Stages.of(here, target, level, dims, {Path(source.path).name: source.text})
-    built = build.build(stages, dims=dims)
-    library = (output if output.suffix in (".so", ".dylib", ".dll") else output / f"lib{identifier(name)}.so").absolute()
-    paths = built.write(library)
-    extra = {build.beside(library, EMITS[kind][0]): EMITS[kind][1](stages).encode() for kind in emit}
+    if stages.machine.kind == "cpu":
+        built = build.build(stages, dims=dims)
+        target_path = output if output.suffix in (".so", ".dylib", ".dll") else output / f"lib{identifier(name)}.so"
+    else:
+        built = build_device(stages, dims)
+        target_path = output if output.suffix == built.suffix else output / f"{identifier(name)}{built.suffix}"
+    paths = built.write(target_path.absolute())
+    extra = {build.beside(paths[0], EMITS[kind][0]): EMITS[kind][1](stages).encode() for kind in emit}
     files.write(extra)
     return CompiledArtifact(name, (*paths, *extra), time.perf_counter() - started, built.manifest, assumed)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..loops.memory import Program
     from ..loops.nest import Nest
     from ..passes import Optimized
+    from ..targets import Target
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,11 @@ class Stages:
            sources: Mapping[str, str] | None = None) -> Stages:
         if opt_level not in (0, 1, 2):
             raise CuvilError(f"opt_level is {opt_level!r}", expected="0 (no fusion), 1 (no epilogues) or 2 (all)")
-        return cls(function.substitute(dims) if dims else function, target, opt_level, sources or {})
+        return cls(sized(function, dims) if dims else function, target, opt_level, sources or {})
 
     def at(self, **dims: int) -> Stages:
         """The same function for given sizes."""
-        return replace(self, function=self.function.substitute(dims))
+        return replace(self, function=sized(self.function, dims))
 
     @cached_property
     def optimized(self) -> Optimized:
@@ -53,15 +54,20 @@ class Stages:
         return fuse(self.optimized.function, self.opt_level, self.optimized.composites)
 
     @cached_property
-    def program(self) -> Program:
-        """Loop nests and the memory plan; sizes must be numbers by now."""
-        from .. import llvm, loops
-        self._all_sizes_known()
+    def machine(self) -> Target:
+        """The target as data; CuvilError when there is none of that name."""
+        from .. import llvm
         try:
-            target = llvm.target(self.target)
+            return llvm.target(self.target)
         except ValueError as error:
             raise CuvilError(str(error), code="CUV004") from None
-        return loops.program(self.kernels, target)
+
+    @cached_property
+    def program(self) -> Program:
+        """Loop nests and the memory plan; sizes must be numbers by now."""
+        from .. import loops
+        self._all_sizes_known()
+        return loops.program(self.kernels, self.machine)
 
     @property
     def nests(self) -> tuple[Nest, ...]:
@@ -104,3 +110,14 @@ class Stages:
             raise CuvilError(f"{self.function.name} has no sizes for {names}", self.function.origin and self.function.origin.span,
                              "a number for each symbolic size", f"give shapes: input_shapes={{...}} or --shape; sizes needed: {names}",
                              code="CUV003")
+
+
+def sized(function: Function, dims: Mapping[str, int]) -> Function:
+    """The function for given sizes. CuvilError when its operations cannot have them: open sizes may be less open than they look."""
+    from ..ir.verify import verify
+    try:
+        return verify(function.substitute(dims))
+    except CuvilError as error:
+        shown = ", ".join(f"{name} = {size}" for name, size in dims.items())
+        raise CuvilError(f"{function.name} cannot have the sizes {shown}: {error.what.partition('`: ')[2] or error.what}", error.span,
+                         "sizes that all its operations can have", "@cu.compile(input_shapes=...), or --shape and --dim on the command line") from None

@@ -79,8 +79,14 @@ CUVIL_EXPORT void cuvil_free(cuvil_model* model) {
   free(model);
 }
 
+static int32_t wrong_machine(void) {
+  if (program->runs_here()) return CUVIL_OK;
+  return cuvil_fail(CUVIL_ERROR_MACHINE, "%s was compiled for %s, which this processor is not", program->name, program->machine);
+}
+
 CUVIL_EXPORT cuvil_model* cuvil_load(const char* path, int32_t threads) {
   message[0] = 0;
+  if (wrong_machine()) return NULL;
   cuvil_model* model = calloc(1, sizeof *model);
   if (!model) {
     cuvil_fail(CUVIL_ERROR_MEMORY, "%s: no memory for a model", program->name);
@@ -211,6 +217,7 @@ CUVIL_EXPORT int32_t cuvil_run(cuvil_model* model, const DLTensor* inputs, int32
 /* What the generated `infer` calls. Without a model (parameters never loaded) it leaves the outputs alone. */
 CUVIL_HIDDEN void cuvil_infer(void** inputs, void** outputs) {
   message[0] = 0;
+  if (wrong_machine()) return;
   for (int32_t i = 0; i < program->inputs; i++)
     if (!inputs[i] && program->input[i].bytes) {
       cuvil_fail(CUVIL_ERROR_NULL, "input %s: data is NULL", program->input[i].name);

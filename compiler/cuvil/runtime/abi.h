@@ -40,6 +40,8 @@ typedef struct {
   size_t packed;                        /* bytes of parameters in the order kernels read them, made once by cuvil_load */
   const char* const* checks;            /* what a failed check of the kernels means: result r is checks[r - 1] */
   int32_t check_count;
+  const char* machine;                  /* the kind of processor it was compiled for */
+  int32_t (*runs_here)(void);           /* whether this processor is of that kind */
 } cuvil_program;
 
 extern const cuvil_program cuvil_this_program;
@@ -47,7 +49,7 @@ extern const cuvil_program cuvil_this_program;
 enum {
   CUVIL_OK = 0, CUVIL_ERROR_NULL = 1, CUVIL_ERROR_COUNT = 2, CUVIL_ERROR_RANK = 3, CUVIL_ERROR_DTYPE = 4, CUVIL_ERROR_SHAPE = 5,
   CUVIL_ERROR_STRIDES = 6, CUVIL_ERROR_ALIGNMENT = 7, CUVIL_ERROR_DEVICE = 8, CUVIL_ERROR_MEMORY = 9, CUVIL_ERROR_PARAMETERS = 10,
-  CUVIL_ERROR_VALUE = 11
+  CUVIL_ERROR_VALUE = 11, CUVIL_ERROR_MACHINE = 12
 };
 
 #define CUVIL_HIDDEN __attribute__((visibility("hidden")))
