@@ -1,7 +1,7 @@
 """FLOPs and bytes of functions, against numbers worked out by hand beside each of them. f32 is 4 bytes."""
 import pytest
 
-from cuvil.cost import Cost, cost_by_line, cost_of_graph, cost_of_kernel, cost_of_op, example_sizes, number
+from cuvil.cost import Cost, cost_by_line, cost_of_graph, cost_of_kernel, cost_of_op, example_sizes, free_symbols, number
 from cuvil.cost.counts import unfused
 from cuvil.ir.dims import symbol
 from cuvil.ir.types import DType, TensorType
@@ -117,6 +117,13 @@ def test_symbolic():
     assert c.at({"B": 2, "T": 10}) == Cost(25600, 10240, 800)
 
 
+# A size that stands in no input is found too: without a number for it nothing can be compiled.
+def test_free_symbols():
+    graph = build(lambda b, x: b.emit("broadcast", b.emit("exp", x), shape=(symbol("heads"), T)), "f32[T]")
+    assert graph.function.symbols == ("T",)
+    assert free_symbols(graph.function) == ("T", "heads")
+
+
 def test_fusion_saves_exactly_the_values_in_between():
     graph = build(lambda b, x, y: b.emit("exp", b.emit("add", x, y)), "f32[100]", "f32[100]")
     assert unfused(graph.function).bytes - cost_of_graph(graph).bytes == 2 * 400
@@ -178,5 +185,6 @@ def test_kernels_add_up_to_the_graph():
 def test_example_sizes():
     assert example_sizes(["B", "T", "head_dim", "whatever"]) == {"B": 8, "T": 128, "head_dim": 64, "whatever": 128}
     assert example_sizes(["B"], {"B": 7}) == {"B": 7}
+    assert example_sizes(["b", "h", "t"])["h"] == 4 and example_sizes(["b", "h", "w"]) == {"b": 8, "h": 256, "w": 256}
     assert number(3 * B * T + 1, {"T": 5}) == 121
     assert number(42, {}) == 42

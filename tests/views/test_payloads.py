@@ -213,6 +213,17 @@ def test_a_refused_function_shows_what_there_is(show):
     assert "m.py:8:" in heat.problem and heat.metrics == [] and len(heat.source) == 4
 
 
+# A layer behind the open sizes wants one size and no other: no numbers are shown for sizes that the code cannot have.
+def test_example_sizes_that_do_not_fit(show):
+    text = SOFTMAX.replace('("rows", 64)', '("rows", "columns")').replace("torch.softmax(y, dim=-1)", "y.reshape(y.shape[0] * y.shape[1]) @ torch.zeros(6, 2)")
+    payload = show("drilldown", text)
+    check_drilldown(payload)
+    assert column(payload, "ir").elements and column(payload, "kernel").elements
+    assert "the sizes rows = 128, columns = 128" in column(payload, "loop").problem and column(payload, "loop").elements == []
+    heat = show("heatmap", text)
+    assert "the sizes rows = 128, columns = 128" in heat.problem and heat.values == {} and heat.graph.nodes
+
+
 # Code that does not parse shows the last text that did, and says so.
 def test_stale(tmp_path):
     session = Session(tmp_path)

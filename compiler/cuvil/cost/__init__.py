@@ -10,6 +10,7 @@ Everything here is static: nothing is run or measured. Counts are exact for the 
 from .counts import Cost, cost_of_graph, cost_of_kernel, cost_of_op
 from .lines import cost_by_line
 from .machine import Machine, detect
-from .sizes import example_sizes, number
+from .sizes import example_sizes, free_symbols, number
 
-__all__ = ["Cost", "Machine", "cost_by_line", "cost_of_graph", "cost_of_kernel", "cost_of_op", "detect", "example_sizes", "number"]
+__all__ = ["Cost", "Machine", "cost_by_line", "cost_of_graph", "cost_of_kernel", "cost_of_op", "detect", "example_sizes",
+           "free_symbols", "number"]

@@ -22,7 +22,7 @@ from cuvil.diagnostics import CuvilError
 from .. import files
 from ..target import Target, chosen, parse
 from ..terminal import Progress, plural, table
-from .explain import sizes
+from .explain import named_sizes
 
 if TYPE_CHECKING:
     from cuvil.frontends.python.facts import FunctionFacts
@@ -41,9 +41,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from cuvil_ide.views.subject import failed
     target, emit = parse(args.source), _stages(args.emit)
     _known(args.target)
-    given, dims = dict(map(_shape, args.shape)), sizes(args.dim)
+    given, dims = dict(map(_shape, args.shape)), named_sizes(args.dim)
     session = _session(target)
     functions = _entries(session.facts(target.path), target)
     output = _output(args.output, target, functions)
@@ -60,8 +61,8 @@ def run(args: argparse.Namespace) -> int:
                 from cuvil.pipeline import compile_function
                 done.append(compile_function(session.source(target.path), function.name, output, shapes, args.target, emit, args.opt_level,
                                              session.root))
-            except CuvilError as error:
-                refused[function.name] = error
+            except Exception as error:       # a refusal, or a defect of ours: the others are compiled all the same
+                refused[function.name] = failed(error, function)
     if args.format == "json":
         print(json.dumps({"version": 1, "path": target.path, "target": args.target, "functions": [
             *({"function": a.name, **a.to_json()} for a in done), *(_refusal(name, error) for name, error in refused.items())]}, indent=2))

@@ -31,13 +31,15 @@ def run(args: argparse.Namespace) -> int:
         return _fidelity(args, parse(args.check)) if args.check else _mapping(args)
     if not args.source:
         raise CuvilError("nothing to explain", expected="FILE, FILE:function, or --mapping", hint="cuvil explain model.py")
-    target, given = parse(args.source), sizes(args.dim)
+    from cuvil_ide.views.subject import failed
+    target, given = parse(args.source), named_sizes(args.dim)
     session = _session(target)
     explained, refused = [], 0
     for function in chosen(session.facts(target.path), target):
         try:
             explained.append(explain(session, target.path, function.name, given))
-        except CuvilError as error:
+        except Exception as error:           # a refusal, or a defect of ours: the others are explained all the same
+            error = failed(error, function)
             refused += 1
             explained.append({"function": function.name, "place": str(function.header), "refused": str(error)})
     if not explained:
@@ -49,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     return 1 if refused else 0
 
 
-def sizes(pairs: list[str]) -> dict[str, int]:
+def named_sizes(pairs: list[str]) -> dict[str, int]:
     given = {}
     for pair in pairs:
         name, equals, size = pair.partition("=")
@@ -61,13 +63,14 @@ def sizes(pairs: list[str]) -> dict[str, int]:
 
 def explain(session, path: str, name: str, given: Mapping[str, int]) -> dict:
     """Kernels, costs and decisions of one function as plain data; CuvilError when it cannot be compiled."""
-    from cuvil.cost import cost_of_graph, cost_of_kernel, detect, example_sizes
+    from cuvil.cost import cost_of_graph, cost_of_kernel, detect, example_sizes, free_symbols
     from cuvil.cost.counts import unfused
     from cuvil.cost.lines import lines_of
     facts, stages, machine = session.function(path, name), session.stages(path, name), detect()
     graph = stages.kernels
     function = graph.function
-    dims = example_sizes(function.symbols, given)
+    dims = example_sizes(free_symbols(function), given)
+    _ = stages.at(**dims).kernels            # numbers for sizes that the code cannot have would be wrong numbers
 
     def cost(symbolic) -> dict:
         c = symbolic.at(dims)

@@ -84,17 +84,17 @@ def _lint(path: str) -> Iterator[Check]:
 
 def _compile(session, path: str, function) -> Iterator[Check]:
     """An entry point goes through every stage up to native code, at example sizes where its own are open."""
-    from cuvil.cost import example_sizes
+    from cuvil_ide.views.subject import failed, sizes
 
     from .explain import audit
     name = f"compile {function.name}"
     try:
         stages = session.stages(path, function.name)
-        sizes = example_sizes(stages.function.symbols)
-        native = stages.at(**sizes) if sizes else stages
+        dims = sizes(stages.function)
+        native = stages.at(**dims) if dims else stages
         size = len(native.object)
-    except CuvilError as error:
-        yield Check(path, name, "failed", str(error).replace("\n", "; "))
+    except Exception as error:
+        yield Check(path, name, "failed", str(failed(error, function)).replace("\n", "; "))
         return
     yield Check(path, name, "ok", f"{plural(len(native.kernels.kernels), 'kernel')}, {size} bytes of native code")
     lost = [f"{op} after {stage}" for stage, after in native.optimized.history

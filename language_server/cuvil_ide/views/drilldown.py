@@ -39,7 +39,7 @@ def payload(subject: Subject) -> DrilldownPayload:
     if subject.concrete is not None:
         try:
             _lineage(subject, shown)
-            problems = dict(subject.concrete.problems)
+            problems = {"loop": subject.misfit} if subject.misfit else dict(subject.concrete.problems)
         except Exception as error:           # a defect in a late stage costs that stage and those after it, not the panel
             problems["loop"] = failed(error, subject.function)
             _function(subject.concrete.optimized.function, shown)

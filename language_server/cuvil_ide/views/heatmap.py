@@ -26,11 +26,11 @@ FUSED = "no traffic of its own: fused"
 def payload(subject: Subject) -> HeatmapPayload:
     machine, span = detect(), subject.function.span
     source = [subject.facts.source.line(n) for n in range(span.line, span.end_line + 1)]
-    if subject.stages is None:
-        function = subject.function.function
+    if subject.stages is None or subject.misfit:
+        function, problem = subject.function.function, subject.misfit or subject.refusal
         graph = draw(function, None) if function is not None else Graph([], [], 0.0, 0.0)
         return HeatmapPayload("heatmap", subject.path, subject.name, subject.functions, subject.version, subject.stale, [], {}, {}, source,
-                              span.line, {}, graph, subject.dims, str(machine), str(subject.refusal))
+                              span.line, {}, graph, subject.dims, str(machine), str(problem))
     kernels = subject.symbolic
     metrics, values, lines = _measure(kernels, subject, machine)
     composites = {i: c.name for i, c in subject.concrete.optimized.composites.items()}

@@ -14,6 +14,7 @@ from ..protocol import Place, Position, Range, ViewRequest
 
 if TYPE_CHECKING:
     from cuvil.frontends.python.facts import FileFacts, FunctionFacts
+    from cuvil.ir.function import Function
     from cuvil.ir.kernel import KernelGraph
     from cuvil.pipeline import Stages
 
@@ -47,14 +48,29 @@ class Subject:
     @cached_property
     def dims(self) -> dict[str, int]:
         """Example sizes for the symbols that the code leaves open."""
-        from cuvil.cost import example_sizes
         function = self.stages.function if self.stages else self.function.function
-        return example_sizes(function.symbols) if function else {}
+        return sizes(function) if function else {}
 
     @cached_property
     def concrete(self) -> Stages | None:
-        """The stages at these sizes: loops, LLVM and assembly exist only for numbers, so all layers are shown for them."""
-        return self.stages.at(**self.dims) if self.stages and self.dims else self.stages
+        """The stages at these sizes: loops, LLVM and assembly exist only for numbers, so all layers are shown for them.
+        The symbolic ones when the sizes do not fit the code; `misfit` says why."""
+        return self.stages if self.stages is None or not self.dims or self.misfit else self._sized
+
+    @cached_property
+    def misfit(self) -> CuvilError | None:
+        """Why the function cannot be shown for the example sizes: a layer behind it may want one size and no other."""
+        if self.stages is None or not self.dims:
+            return None
+        try:
+            _ = self._sized.kernels
+            return None
+        except Exception as error:
+            return failed(error, self.function)
+
+    @cached_property
+    def _sized(self) -> Stages:
+        return self.stages.at(**self.dims)
 
     @cached_property
     def symbolic(self) -> KernelGraph | None:
@@ -106,8 +122,16 @@ def _chosen(facts: FileFacts, request: ViewRequest) -> FunctionFacts:
     return candidates[0]
 
 
+def sizes(function: Function) -> dict[str, int]:
+    """An example size for every symbol of a function."""
+    from cuvil.cost import example_sizes, free_symbols
+    return example_sizes(free_symbols(function))
+
+
 def failed(error: Exception, function: FunctionFacts) -> CuvilError:
-    """A defect as the sentence that a panel shows in place of what it could not make."""
+    """What went wrong as the sentence that stands in place of what could not be made: a refusal as it is, a defect of ours as one."""
+    if isinstance(error, CuvilError):
+        return error
     return CuvilError(f"Cuvil failed here: {type(error).__name__}: {error}", function.header, hint="please report this with the function's code")
 
 
