@@ -11,10 +11,10 @@ for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[_name] = "1"
 os.environ.pop("OPENBLAS_CORETYPE", None)
 
-import torch
-from report import Row, in_turn, main
+import torch  # noqa: E402
+from report import Row, in_turn, main  # noqa: E402
 
-import cuvil as cu
+import cuvil as cu  # noqa: E402
 
 # rows, columns, depth, whether the right operand is a packed parameter
 SIZES = [(1024, 1024, 1024, False), (1024, 1024, 1024, True), (256, 256, 256, False), (128, 64, 64, False), (64, 3072, 768, True),

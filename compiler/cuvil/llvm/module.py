@@ -117,10 +117,9 @@ class _Emitter:
         if self.program.prepared:
             self._pack(prepared)
         declares = "\n".join(sorted(self.declares.values()))
-        text = "\n\n".join([
-            f'source_filename = "{self.program.function.name}"',
-            *self.functions, declares,
-            'attributes #0 = { noinline nounwind uwtable(sync) "frame-pointer"="none" }\nattributes #1 = { nounwind willreturn memory(none) }', self.debug.text])
+        attributes = ('attributes #0 = { noinline nounwind uwtable(sync) "frame-pointer"="none" }\n'
+                      "attributes #1 = { nounwind willreturn memory(none) }")
+        text = "\n\n".join([f'source_filename = "{self.program.function.name}"', *self.functions, declares, attributes, self.debug.text])
         return LlvmModule(text, self.program, tuple(self.checks), tuple(self.debug.statements))
 
     def _phase(self, name: str, statements: tuple[Statement, ...]) -> tuple[str, int | None]:

@@ -238,5 +238,5 @@ class Writer:
         self.put(f"br {condition}, label %{yes}, label %{no}")
 
     def function(self, name: str, arguments: str, attributes: str, debug: str = "") -> str:
-        body = "\n".join([f"define {attributes} @{name}({arguments}) #0{debug} {{", "entry:", *self.allocas, *self.entry, "  br label %start", "start:", *self.lines, "}"])
-        return body
+        head = f"define {attributes} @{name}({arguments}) #0{debug} {{"
+        return "\n".join([head, "entry:", *self.allocas, *self.entry, "  br label %start", "start:", *self.lines, "}"])

@@ -6,9 +6,7 @@ Shapes are static here; a function with symbolic sizes is bound first (Function.
 from __future__ import annotations
 
 from ..diagnostics import CuvilError
-from ..ir.function import Op
 from ..ir.kernel import Kernel, KernelGraph
-from ..ir.types import DType
 from ..ops.definition import CONTRACTION, CONVOLUTION, ELEMENTWISE, MOVEMENT, REDUCTION, WINDOW
 from ..targets import Target, named
 from . import contraction, convolution, elementwise, reduction, window

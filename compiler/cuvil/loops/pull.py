@@ -127,7 +127,7 @@ class Pull:
         if key[2] is not None:
             condition = Apply("or", (Apply("not", (key[2],), DType.BOOL), condition), DType.BOOL)
         place = f" at {op.origins[0].span}" if op.origins else ""
-        self.statements.append(Check(condition, f"{op.name}: an index is out of range{place}", (f"ir:%{op.id}",)))
+        self.statements.append(Check(condition, f"{op.name}: {DEFINITIONS[op.name].fails}{place}", (f"ir:%{op.id}",)))
 
     def _named(self, key: Key, value: Expr) -> Expr:
         """Names a computed value by a Let; constants, names and index arithmetic stay as they are."""
