@@ -138,7 +138,8 @@ export class PanelHost implements vscode.Disposable {
 
 class Panel {
   private asking: vscode.CancellationTokenSource | undefined;
-  private missed: ToPanel | undefined; // where the cursor went while there was no page to tell
+  private listening = false; // the page is there; it is not while the panel is hidden, and for a moment after
+  private missed: ToPanel | undefined; // where the cursor went while it was not
 
   constructor(
     private readonly id: PanelId,
@@ -150,12 +151,15 @@ class Panel {
   ) {
     const files = vscode.Uri.joinPath(extensionUri, "dist/webview");
     panel.webview.options = { enableScripts: true, localResourceRoots: [files] };
+    panel.onDidChangeViewState(() => {
+      if (!panel.visible) this.listening = false;
+    });
     panel.webview.onDidReceiveMessage((message: ToExtension) => void this.receive(message));
     panel.webview.html = page(panel.webview, files, id);
   }
 
   cursor(message: ToPanel): void {
-    if (this.panel.visible) this.post(message);
+    if (this.listening) this.post(message);
     else this.missed = message;
   }
 
@@ -168,6 +172,7 @@ class Panel {
     if (message.type === "reveal") this.reveal(message.place);
     else if (message.type === "view") await this.answer(message.id, message.request);
     else {
+      this.listening = true;
       // Shown again, it selects what the cursor is on, if that is in its function; it goes elsewhere only if the cursor did.
       const editor = vscode.window.visibleTextEditors.find(({ document }) => document.uri.fsPath === this.request.path);
       const position = editor ? toCuvil(editor.document, editor.selection.active) : null;

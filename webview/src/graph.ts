@@ -136,8 +136,8 @@ export class GraphView {
     this.draw();
   }
 
-  focus(): void {
-    this.svg.focus();
+  isGroup(id: string): boolean {
+    return this.groups.has(id);
   }
 
   /** Moves the view only if the node is out of it. */

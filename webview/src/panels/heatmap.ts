@@ -108,8 +108,8 @@ class Heatmap implements Content<HeatmapPayload> {
     }
     this.problem.textContent = payload.problem;
     this.problem.hidden = !payload.problem;
-    this.drawMetric();
     this.graph.load(payload.graph, fresh);
+    this.drawMetric();
   }
 
   cursor({ line }: Position): void {
@@ -177,9 +177,10 @@ class Heatmap implements Content<HeatmapPayload> {
     const heat = this.lineHeat(line);
     const classes = ["row"];
     if (this.line === line) classes.push("picked");
-    const ids = this.idsOn(line);
-    if ([...ids].some((id) => this.picked.has(id))) classes.push("linked");
-    if ([...ids].some((id) => this.preview.has(id))) classes.push("preview");
+    // By its operations alone: a kernel comes from many lines, and would link each of them to all others.
+    const ops = [...this.idsOn(line)].filter((id) => !this.graph.isGroup(id));
+    if (ops.some((id) => this.picked.has(id))) classes.push("linked");
+    if (ops.some((id) => this.preview.has(id))) classes.push("preview");
     if (index === this.active) classes.push("active");
     const chip = h(
       "span",
