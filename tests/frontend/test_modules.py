@@ -42,7 +42,6 @@ def test_layers_lists_and_sequences_have_the_paths_of_the_state_dict(ir):
 
 
 def test_the_paths_are_those_of_torch():
-    import torch
     code = textwrap.dedent("""
         import torch
         from torch import nn

@@ -79,6 +79,12 @@ def range_(walk: Walk, args, keywords, node) -> Value | None:
     return walk.unknown("a range that hangs on a symbolic size" if any(isinstance(v, Poly) for v in values) else "a range that is not known", node)
 
 
+@python("builtins.slice")
+def slice_(walk: Walk, args, keywords, node) -> Value | None:
+    parts = [None if operators.is_none(arg) else arg for arg in args]
+    return next((p for p in parts if isinstance(p, (Unknown, Untyped))), None) or Scalar(slice(*parts)) if 1 <= len(parts) <= 3 else None
+
+
 @python("builtins.enumerate")
 def enumerate_(walk: Walk, args, keywords, node) -> Value | None:
     items = iterate(walk, args[0]) if args else None

@@ -78,7 +78,7 @@ class Walk:
         self.fixed: dict[int, str] = {}                    # storages that belong to the caller, and why
         self.constants: dict[tuple[str, str], Value] = {}
         self.used: dict[tuple[str, str], tuple[Definition, ...]] = {}
-        self.weights: dict[str, Tensor] = {}
+        self.weights: dict[str, tuple[Instance | None, Tensor]] = {}
         self.replayed: dict[int, tuple[Deferred, Tensor]] = {}
         self.symbols: set[str] = set()
         self.members: dict[str, Scalar] = {}               # sizes of unknown configurations: size_of
@@ -300,12 +300,16 @@ class Walk:
                     todo += items.values()
 
     def weight(self, weight: Weight) -> Tensor:
-        path = weight.path
+        """The parameter of the function that holds a weight. Layers made in the function itself have no path of their own: numbers tell them apart."""
+        path, number = weight.path, 1
+        while path in self.weights and self.weights[path][0] is not weight.owner:
+            number += 1
+            path = f"{weight.path}_{number}"
         if path not in self.weights:
             op = self.builder.parameter(path, weight.type)
-            self.weights[path] = self.tensor(op, "torch")
-            self.fixed[self.weights[path].storage] = f"`{path}` is a parameter of the module"
-        return self.resolve(self.weights[path])
+            self.weights[path] = weight.owner, self.tensor(op, "torch")
+            self.fixed[self.weights[path][1].storage] = f"`{path}` is a parameter of the module"
+        return self.resolve(self.weights[path][1])
 
     def replay(self, deferred: Deferred) -> Tensor:
         """The ops of a tensor that was computed in `__init__`, once more in this function."""
