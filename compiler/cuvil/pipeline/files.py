@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..diagnostics import CuvilError
 from ..ir.types import DType, TensorType
 from ..source import Source
+from ..targets import CPUS
 from .stages import Stages
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def compile_function(source: Source, name: str, output: Path, shapes: Mapping[st
     level = opt_level if opt_level is not None else options.get("opt_level", 2)
     here = build.relative_to(function, str(Path(source.path).absolute().parent))
     stages = Stages.of(here, target, level, dims, {Path(source.path).name: source.text})
-    if stages.machine.kind == "cpu":
+    if target in ("cpu", *CPUS):
         built = build.build(stages, dims=dims)
         target_path = output if output.suffix in (".so", ".dylib", ".dll") else output / f"lib{identifier(name)}.so"
     else:
@@ -155,16 +156,18 @@ def type_of(name: str, shape: Any, facts: FunctionFacts | None) -> TensorType:
 
 
 def sizes_of(function: Function, shapes: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, int]]:
-    """A number for each symbol of the function, and those of them that nobody gave."""
-    from ..cost.sizes import example_sizes
+    """A number for each size of the inputs, and those of them that nobody gave. A size that stands in no input (the setting of a
+    layer) has no example: it is given, or the function is refused."""
+    from ..cost.sizes import example_sizes, free_symbols
     given = {key: size for key, size in shapes.items() if isinstance(size, int)}
     parameters = {op.attr("name") for op in function.inputs}
-    stray = [key for key in given if key not in function.symbols]
+    known = free_symbols(function)
+    stray = [key for key in given if key not in known]
     if stray or any(isinstance(shape, Sequence) and key not in parameters for key, shape in shapes.items()):
         key = stray[0] if stray else next(k for k in shapes if k not in parameters)
         raise CuvilError(f"{function.name} has no parameter or size {key}", function.origin and function.origin.span,
-                         f"one of {', '.join([*sorted(parameters), *function.symbols])}")
-    dims = example_sizes(function.symbols, given)
+                         f"one of {', '.join([*sorted(parameters), *known])}")
+    dims = {**example_sizes(function.symbols, given), **given}
     return dims, {key: size for key, size in dims.items() if key not in given}
 
 

@@ -104,7 +104,8 @@ class Stages:
         return found
 
     def _all_sizes_known(self) -> None:
-        symbols = self.function.symbols
+        from ..cost import free_symbols
+        symbols = free_symbols(self.function)
         if symbols:
             names = ", ".join(symbols)
             raise CuvilError(f"{self.function.name} has no sizes for {names}", self.function.origin and self.function.origin.span,
