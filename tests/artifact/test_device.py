@@ -32,7 +32,7 @@ def source(tmp_path):
 def test_device_code_and_how_to_launch_it(source, tmp_path, target, suffix, start):
     built, = compile_file(source, "softmax", output_dir=tmp_path / "out", target=target)
     assert built.path.suffix == suffix and built.path.read_bytes().lstrip().startswith(start)
-    launch = json.loads((tmp_path / "out/softmax.json").read_text())["launch"]
+    launch = json.loads((tmp_path / f"out/softmax{suffix}.json").read_text())["launch"]
     assert launch and all(step["blocks"] * step["threads_per_block"] >= 64 for step in launch)
     assert [a["kind"] for a in launch[0]["arguments"]] == ["input", "output"]
 

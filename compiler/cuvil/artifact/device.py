@@ -1,4 +1,4 @@
-"""Device code as files: `<name>.ptx` or `<name>.spv` with a manifest that says how to launch it, and a `.cubin` where ptxas is found.
+"""Device code as files: `<name>.ptx` or `<name>.spv` with a manifest (`<name>.ptx.json`) that says how to launch it, and a `.cubin` where ptxas is found.
 
 A host allocates the scratch block, passes each kernel the pointers its `arguments` name, and launches the kernels in order.
 """
@@ -38,7 +38,7 @@ class DeviceCode:
 
     def write(self, path: Path) -> tuple[Path, ...]:
         """path: of the code; the manifest and the cubin beside it. All or none."""
-        out = {path.with_suffix(".json"): self.manifest_text.encode()}
+        out = {path.with_name(f"{path.name}.json"): self.manifest_text.encode()}     # `<name>.json` is that of the library
         if self.cubin is not None:
             out[path.with_suffix(".cubin")] = self.cubin
         out[path] = self.code
