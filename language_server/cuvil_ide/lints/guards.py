@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from cuvil.frontends.python.facts import FileFacts
     from cuvil.source import Span
 
-_CATCHES = {"Exception", "BaseException", "RuntimeError", "ValueError", "TypeError", "IndexError", "AssertionError"}
+_CATCHES = {"Exception", "BaseException", "AttributeError", "ImportError", "RuntimeError", "ValueError", "TypeError", "IndexError", "AssertionError"}
 
 
 def expected_to_fail(facts: FileFacts, span: Span) -> bool:
