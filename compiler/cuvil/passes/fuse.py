@@ -411,8 +411,11 @@ class _Fusion:
         if self.kind[consumer.id] in PACKED:
             return f"{self.kind[consumer.id]} needs packed operands: it reads each element many times"
         made = self.kind[self.groups[self.home[producer.id]].root.id]
-        if self.kind[consumer.id] == REDUCTION and made == REDUCTION:
-            return "reduces other rows than the kernel that makes it"
-        if self.kind[consumer.id] in (REDUCTION, MOVEMENT):
-            return f"{self.kind[consumer.id]} reads elements of a {made} that are not finished in its order"
-        return "the consumer waits for a later kernel too"
+        if self.kind[consumer.id] == REDUCTION:
+            return "reduces other rows than the kernel that makes it" if made == REDUCTION else \
+                f"a reduction needs whole rows, a {made} finishes tiles" if made in PACKED else "a reduction needs finished rows"
+        if self.kind[consumer.id] == MOVEMENT:
+            return f"its elements are read in another order than the {made} finishes them"
+        if consumer.id in self.home and self.kind[self.groups[self.home[consumer.id]].root.id] == REDUCTION:
+            return "its consumer works on the rows of a later reduction"
+        return "its consumer also waits for a later kernel"
