@@ -122,3 +122,13 @@ def test_doctor_compiles_a_probe(cuvil):
     checks = {c["name"]: c for c in json.loads(done.out)["checks"]}
     assert checks["compile"]["state"] == "ok", checks["compile"]
     assert checks["machine"]["state"] == "ok" and checks["llvmlite"]["state"] == "ok"
+
+
+# Devices: PTX and SPIR-V for elementwise and row-reduction kernels; everything else is refused with its place.
+@pytest.mark.parametrize("target, suffix", [("cuda:sm_90", ".ptx"), ("opencl", ".spv")])
+def test_device_code(cuvil, write, tmp_path, target, suffix):
+    write("m.py", GOOD + '\n\n@cu.compile(input_shapes={"x": (8, 16), "w": (16, 4)})\ndef product(x, w):\n    return x @ w\n')
+    done = cuvil("compile", "m.py:small", "--target", target, "--output", "out")
+    assert done.code == 0 and (tmp_path / "out" / f"small{suffix}").stat().st_size > 100
+    refused = cuvil("compile", "m.py:product", "--target", target, "--output", "out")
+    assert refused.code == 1 and "m.py:21:" in refused.out and "contraction" in refused.out

@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
                     continue
                 from cuvil.pipeline import compile_function
                 done.append(compile_function(session.source(target.path), function.name, output, shapes, args.target, emit, args.opt_level,
-                                             session.root))
+                                             session.root, session.facts(target.path)))
             except Exception as error:       # a refusal, or a defect of ours: the others are compiled all the same
                 refused[function.name] = failed(error, function)
     if args.format == "json":
@@ -88,7 +88,7 @@ def _output(named: str | None, target: Target, functions: list[FunctionFacts]) -
         from cuvil.artifact.files import output_folder
         return output_folder(files.repository(str(Path(target.path).parent)))
     path = Path(named)
-    if path.suffix in (".so", ".dylib", ".dll") and len(functions) != 1:
+    if path.suffix in (".so", ".dylib", ".dll", ".ptx", ".spv") and len(functions) != 1:
         raise CuvilError(f"--output {named} is one library, {target.path} has {len(functions)} functions: {', '.join(f.name for f in functions)}",
                          expected="a folder, or FILE:function", hint=f"cuvil compile {target.path}:{functions[0].name} -o {named}")
     return path
