@@ -14,6 +14,7 @@ Certainty = Literal["proved", "likely", "hint"]
 Severity = Literal["error", "warning", "performance", "info"]
 Applicability = Literal["safe", "unsafe", "display"]
 
+DEFECT = "CUV005"                # the code of a refusal that is Cuvil's own fault
 DOCS = "https://cuvil.dev/rules/"
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cuvil.diagnostics import Diagnostic
+from cuvil.diagnostics import DEFECT, Diagnostic
 
 from ..config import Config
 from ..stale import present_findings
@@ -63,7 +63,7 @@ def check(facts: FileFacts, config: Config = Config(), plugins: Sequence[Rule] =
     """The findings of a file, in the order of its text, after settings and suppressions."""
     path = facts.source.path
     rules = [rule for rule in (*RULES, *plugins) if config.enabled(rule.code, rule.name, path)]
-    found: dict[Diagnostic, None] = {}
+    found = {function.refusal.to_diagnostic(path): None for function in facts.functions if function.refusal and function.refusal.code == DEFECT}
     for rule in rules:
         try:
             found.update(dict.fromkeys(rule.check(facts)))

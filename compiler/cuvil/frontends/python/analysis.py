@@ -114,6 +114,8 @@ class Analyzer:
                 walk.execute(node)
         except (OutOfBudget, RecursionError):
             pass
+        except Exception:                     # a defect of ours: it costs the facts of this statement alone
+            return Kept(((), (), ()), walk.used, Counter(), 0)
         walk.frame = walk.recording = Frame(namespace, definition)
         made = facts_of(walk, namespace.path, definition)
         return Kept((made, tuple(walk.problems.values()), tuple(call for _, call in walk.calls.values())), walk.used, *statistics(made))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ...cst import Definition
-from ...diagnostics import CuvilError
+from ...diagnostics import DEFECT, CuvilError
 from ...ir.dims import Poly, symbols
 from ...ir.function import Function
 from ...ir.types import TensorType
@@ -123,6 +123,9 @@ def walk_function(walk: Walk, namespace: Namespace, definition: Definition, inpu
         walk.refuse("this function is nested too deep to follow", node.name, "expressions and calls that are less deep")
     except CuvilError as error:
         walk.refusal = walk.refusal or error
+    except Exception as error:                # a defect of ours: it costs this function alone, and says so
+        walk.refusal = CuvilError(f"Cuvil failed here: {type(error).__name__}: {error}", frame.definition.span(node.name, namespace.path),
+                                  hint="please report this with the function's code", code=DEFECT)
     walk.frame = frame
     outcome.refusal = walk.refusal
     return outcome
