@@ -71,3 +71,18 @@ def test_deep_chains_need_no_recursion():
     for _ in range(5000):
         x = b.emit("relu", b.emit("neg", x))
     assert run(b.function("f", [x]), [ones(1)])[0].tolist() == [0.0]
+
+
+@pytest.mark.parametrize("operator", ["operator.floordiv", "operator.mod", "torch.fmod"])
+def test_an_integer_division_by_zero_is_refused(operator):
+    """Eager PyTorch raises; NumPy gives 0."""
+    x, y = np.array([7, 8]), np.array([2, 0])
+    for library in ("torch", "numpy"):
+        b = Builder(library)
+        args = b.input("x", 0, TensorType((2,), DType.I64)), b.input("y", 1, TensorType((2,), DType.I64))
+        f = b.function("f", [SPELLINGS[operator](b, *args)])
+        if library == "torch":
+            with pytest.raises(CuvilError, match="integer division by zero"):
+                run(f, [x, y])
+        elif operator != "torch.fmod":
+            assert run(f, [x, y])[0][1] == 0

@@ -8,13 +8,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..diagnostics import CuvilError
 from ..ir.dims import Poly
 from ..ir.function import Op
+from ..ir.scalar import Const, apply
 from ..ir.types import DType
 from .builder import Builder, number
 from .definition import TypeRuleError, example, spelled, unsupported
+from .movement import movement
 from .promotion import common_dtype, default_float
-from .rules import dtype_of
+from .rules import dtype_of, same
 
 # --- functions of one operand ---------------------------------------------------------------------------------------
 
@@ -217,13 +220,28 @@ def true_divide(b: Builder, dividend, divisor):
     return truediv(b, dividend, divisor)
 
 
+def _nonzero(arrays, attrs):
+    if not arrays[0].all():
+        raise CuvilError("integer division by zero", expected="divisors that are not zero")
+    return arrays[0]
+
+
+movement("checked_divisor", same, _nonzero, lambda type, operands, attrs, index, read: read(0, index),
+         "the operand, whose elements must not be zero: torch raises where NumPy gives 0",
+         [example("x // y", x="i32[2, 3]", y="i32[3]"), example("torch.remainder(x, y)", x="i64[4]", y="i64[4]")],
+         guard=lambda type, operands, attrs, index, read: apply("ne", read(0, index), Const(0, type.dtype)), fails="integer division by zero")
+
+
 def _division(b: Builder, name: str, x, y):
-    if isinstance(y, (int, float)) and y == 0 and not dtype_of(x).is_float and isinstance(y, int):
-        raise TypeRuleError(f"integer {'remainder' if name == 'mod' else 'division'} of {x.type} by zero", "a divisor that is not zero", "argument")
+    """Of integers by a tensor the divisor is checked, as torch does; NumPy gives 0."""
+    checked = isinstance(y, Op) and b.library != "numpy"
     x, y = b.promote(x, y)
     if x.type.dtype == DType.BOOL:
         raise unsupported(f"{name} of bool elements")
-    return b.emit(name, x, y)
+    whole = x.type.dtype is not None and x.type.dtype.is_int
+    if whole and y.name == "constant" and y.attr("value") == 0:
+        raise TypeRuleError(f"integer {'remainder' if name == 'mod' else 'division'} of {x.type} by zero", "a divisor that is not zero", "argument")
+    return b.emit(name, x, b.emit("checked_divisor", y) if whole and checked else y)
 
 
 @spelled("operator.floordiv", "operator.ifloordiv", "torch.floor_divide", "torch.Tensor.floor_divide", "numpy.floor_divide")
@@ -244,7 +262,7 @@ def fmod(b: Builder, x, y):
     if dtype == DType.BOOL:
         raise unsupported("fmod of bool elements")
     if not dtype.is_float:
-        return b.emit("sub", x, b.emit("mul", b.emit("truncdiv", x, y), y))
+        return b.emit("sub", x, b.emit("mul", _division(b, "truncdiv", x, y), y))
     zero = b.constant(0, dtype)
     rest = b.emit("mod", b.emit("abs", x), b.emit("abs", y))
     signed = b.emit("select", b.emit("lt", x, zero), b.emit("neg", rest), rest)

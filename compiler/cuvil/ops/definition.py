@@ -88,6 +88,7 @@ class Definition:
     guard      MOVEMENT only, with at's signature: what must be true at every index (gathered positions inside the tensor), else
                the run fails; `at` itself never reads outside. None: nothing can go wrong
     decompose  COMPOSITE only: (builder, operands, attrs) -> Op, through builder.emit, one step (it may emit composites)
+    fails      what is wrong when `guard` does not hold, for the message of the run that fails
     combine    REDUCTION and WINDOW: the primitive that folds ("add", "maximum", ...); identity gives its start for a dtype
     examples   pairs that are its tests and documentation: see Example
     summary    one line for hover and documentation
@@ -102,6 +103,7 @@ class Definition:
     summary: str = ""
     at: Callable[[TensorType, Sequence[TensorType], dict[str, Any], Sequence[Expr], Read], Expr] | None = None
     guard: Callable[[TensorType, Sequence[TensorType], dict[str, Any], Sequence[Expr], Read], Expr] | None = None
+    fails: str = "an index is out of range"
     decompose: Callable[..., Any] | None = None
     combine: str = ""
     identity: Callable[[Any], Any] | None = None

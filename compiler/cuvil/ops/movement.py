@@ -16,8 +16,8 @@ from .meaning import convert
 from .rules import broadcastable, check_axis, common, no_flops, shapes
 
 
-def movement(name: str, infer, evaluate, at, summary: str, examples=(), guard=None, arity: int | None = 1):
-    define(name, MOVEMENT, arity=arity, infer=infer, evaluate=evaluate, flops=no_flops, at=at, guard=guard, summary=summary, examples=tuple(examples))
+def movement(name: str, infer, evaluate, at, summary: str, examples=(), arity: int | None = 1, **guard):
+    define(name, MOVEMENT, arity=arity, infer=infer, evaluate=evaluate, flops=no_flops, at=at, summary=summary, examples=tuple(examples), **guard)
 
 
 # --- sources and constants ------------------------------------------------------------------------------------------
