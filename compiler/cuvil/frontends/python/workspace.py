@@ -175,7 +175,7 @@ class Namespace:
     @cached_property
     def library(self) -> str:
         """Whose rules hold where a file does not say: torch if it is imported, else NumPy's."""
-        return "torch" if re.search(r"^\s*(?:import|from)\s+torch\b", self.source.text, re.MULTILINE) else "numpy"
+        return "torch" if re.search(r"^\s*(?:import|from)\s[^#\n]*\btorch\b", self.source.text, re.MULTILINE) else "numpy"
 
 
 def binding_words(definition: Definition) -> frozenset[str]:
