@@ -227,6 +227,20 @@ def test_another_decorator_in_between(module):
         made.f(torch.zeros(2))
 
 
+def test_a_constant_that_was_changed_after_the_import(module):
+    made = module("""
+        SCALE = 2.0
+        @cu.compile
+        def f(x):
+            return x * SCALE
+    """)
+    x = torch.ones(3)
+    assert torch.equal(made.f(x), x * 2)
+    made.SCALE = 3.0
+    with pytest.raises(cu.CuvilError, match="SCALE is 3.0, and 2.0 in the source of f"):
+        made.f(torch.ones(4))
+
+
 def test_gradients_are_not_dropped_in_silence(module):
     f = module(SOFTMAX).f
     x = torch.zeros(2, 2, requires_grad=True)

@@ -1,6 +1,7 @@
 """Libraries as files: saved, loaded, explained; whole or not at all; the same bytes wherever they are made."""
 import hashlib
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -152,6 +153,17 @@ def test_a_source_that_is_not_there(tmp_path):
         compile_file(str(tmp_path / "none.py"))
 
 
+def test_what_a_killed_process_left_is_cleared_away(tmp_path):
+    folder = files.output_folder(tmp_path)
+    old, new = folder / ".libx.so.abcdefgh", folder / ".libx.so.ijklmnop"
+    for path in (old, new, folder / "liby.so"):
+        path.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    os.utime(folder / "liby.so", (0, 0))
+    files.output_folder(tmp_path)
+    assert not old.exists() and new.exists() and (folder / "liby.so").exists()
+
+
 # The cache.
 
 def test_the_second_time_comes_from_the_cache(source, tmp_path, cache_folder):
@@ -165,7 +177,6 @@ def test_the_second_time_comes_from_the_cache(source, tmp_path, cache_folder):
 
 def test_the_cache_stays_within_its_bound(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    import os
     paths = [cache.keep(cache.key(str(i)), ".o", bytes(1000)) for i in range(5)]
     for i, path in enumerate(paths):
         os.utime(path, (i, i))
@@ -205,6 +216,6 @@ def test_the_child_compiles_what_it_can_and_says_what_it_cannot(tmp_path):
 
 
 def test_a_child_without_memory_ends_alone(source, tmp_path):
-    done = child({"path": str(source), "root": str(tmp_path), "memory": 100_000_000})
+    done = child({"path": str(source), "root": str(tmp_path), "memory": 100_000_000}, env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
     assert done.returncode != 0 and "Traceback" not in done.stderr
     assert not list(tmp_path.glob(".cuvil/*.so"))

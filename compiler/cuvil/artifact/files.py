@@ -3,12 +3,15 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from ..diagnostics import CuvilError
 
 # https://bford.info/cachedir/
+# Seconds after which a temporary file belongs to nobody: no compilation takes so long.
+UNFINISHED = 3600
 CACHEDIR_TAG = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder holds files that Cuvil made and can make again.\n"
 
 
@@ -38,8 +41,14 @@ def cannot_write(path: Path, error: OSError) -> CuvilError:
 
 
 def output_folder(root: Path) -> Path:
-    """`.cuvil/` in a workspace, marked so that version control and backups pass it by."""
+    """`.cuvil/` in a workspace, marked so that version control and backups pass it by. What a killed process left unfinished goes."""
     folder = root / ".cuvil"
+    for left in folder.glob(".*.*.????????"):
+        try:
+            if time.time() - left.stat().st_mtime > UNFINISHED:
+                left.unlink()
+        except OSError:
+            continue
     missing = {folder / name: text.encode() for name, text in ((".gitignore", "*\n"), ("CACHEDIR.TAG", CACHEDIR_TAG))
                if not (folder / name).exists()}
     if missing:

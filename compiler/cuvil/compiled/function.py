@@ -210,6 +210,7 @@ def source_of(function: Callable[..., Any]) -> Any:
         raise CuvilError(f"the source of {name} is not there: {code.co_filename} cannot be read", expected="a function in a file")
     if not _still_says(text, code):
         raise CuvilError(f"{code.co_filename} has changed since {name} was imported", hint="import it again, then compile")
+    check_constants(function, text)
     return Source(code.co_filename, text)
 
 
@@ -226,6 +227,25 @@ def _still_says(text: str, code: Any) -> bool:
             return True
         todo += [constant for constant in each.co_consts if inspect.iscode(constant)]
     return False
+
+
+def check_constants(function: Callable[..., Any], text: str) -> None:
+    """Numbers and strings that the function reads from its module are still those the source gives them; CuvilError when not."""
+    import ast
+    read = {name: value for name, value in function.__globals__.items() if name in function.__code__.co_names and _is_value(value)}
+    written: dict[str, list[ast.expr]] = {}
+    for statement in ast.parse(text).body if read else ():
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            written.setdefault(statement.targets[0].id, []).append(statement.value)
+    for name, value in read.items():
+        if len(written.get(name, ())) == 1:
+            try:
+                says = ast.literal_eval(written[name][0])
+            except ValueError:
+                continue
+            if repr(says) != repr(value):
+                raise CuvilError(f"{name} is {value!r}, and {says!r} in the source of {function.__qualname__}", expected="the value in the source",
+                                 hint=f"make {name} a parameter", code="CUV032")
 
 
 def type_of(name: str, shape: Any, dtype: Any = None) -> TensorType:
