@@ -66,9 +66,9 @@ dev: build
 demo: build
 	python tools/demo.py
 
-# Real files of transformers and timm, and the built packages as a user installs them.
+# Real files of transformers and timm, the built packages as a user installs them, and device code on an OpenCL runtime.
 slow: package
-	pytest -m slow
+	pytest -m "slow or device"
 
 e2e: build
 	bash tests/e2e/run.sh
