@@ -3,8 +3,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cuvil.diagnostics import CuvilError
+
+from . import files
+
+if TYPE_CHECKING:
+    from cuvil_ide.session import Session
 
 
 @dataclass(frozen=True)
@@ -23,6 +30,15 @@ def parse(text: str) -> Target:
     if colon and path and function.replace(".", "").isidentifier():
         return Target(path, function)
     return Target(text)
+
+
+def opened(target: Target) -> Session:
+    """A session on the file's repository, with the file as it is on disk; CuvilError when it cannot be read."""
+    from cuvil_ide.session import Session
+    text = files.read(target.path).source.text
+    session = Session(files.repository(str(Path(target.path).parent)))
+    session.update(target.path, text)
+    return session
 
 
 def chosen(facts, target: Target) -> list:

@@ -108,3 +108,24 @@ def test_closed_pipe(tmp_path):
     done = subprocess.run(f"{sys.executable} -m cuvil_cli rule --format json | head -c 10", shell=True, cwd=tmp_path, capture_output=True, text=True,
                           env={**os.environ, "NO_COLOR": "1"}, timeout=60)
     assert done.stderr == ""
+
+
+# Editors end the server by closing its input.
+def test_lsp_ends_with_its_input(process):
+    done = process("lsp", timeout=60)
+    assert done.code == 0 and done.out == ""
+
+
+@pytest.mark.parametrize("arguments, words", [(["nowhere"], "nowhere"), ([".", "--port", "99999"], "65535"), ([".", "--port", "-1"], "port")])
+def test_studio_usage(cuvil, arguments, words):
+    done = cuvil("studio", "--no-open", *arguments)
+    assert done.code == 2 and words in done.err
+
+
+@pytest.mark.parametrize("command", ["explain", "compile", "report", "diff", "view"])
+def test_files_that_cannot_be_read(cuvil, write, command):
+    write("latin.py", b"name = '\xe9'\n")
+    for path in ("nowhere.py", "latin.py", "."):
+        arguments = {"diff": [path, path], "view": ["drilldown", path]}.get(command, [path])
+        done = cuvil(command, *arguments)
+        assert done.code == 2 and path in done.err and done.out == "", (command, path, done)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from cuvil.diagnostics import CuvilError
 
 from .. import files
-from ..target import Target, chosen, parse
+from ..target import Target, chosen, opened, parse
 from ..terminal import Progress, plural, table
 from .explain import named_sizes
 
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     target, emit = parse(args.source), _stages(args.emit)
     _known(args.target)
     given, dims = dict(map(_shape, args.shape)), named_sizes(args.dim)
-    session = _session(target)
+    session = opened(target)
     functions = _entries(session.facts(target.path), target)
     output = _output(args.output, target, functions)
     done: list[CompiledArtifact] = []
@@ -156,13 +156,6 @@ def _stages(text: str) -> tuple[str, ...]:
     if unknown := [stage for stage in stages if stage not in EMITS]:
         raise CuvilError(f"--emit {unknown[0]}: there is no such stage", expected=f"some of: {', '.join(EMITS)}")
     return stages
-
-
-def _session(target: Target):
-    from cuvil_ide.session import Session
-    session = Session(files.repository(str(Path(target.path).parent)))
-    session.update(target.path, files.read(target.path).source.text)
-    return session
 
 
 def _refusal(name: str, error: CuvilError) -> dict[str, Any]:

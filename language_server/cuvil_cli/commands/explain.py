@@ -13,8 +13,7 @@ from collections.abc import Mapping
 
 from cuvil.diagnostics import CuvilError
 
-from .. import files
-from ..target import Target, chosen, parse
+from ..target import Target, chosen, opened, parse
 from ..terminal import plural, table
 
 
@@ -33,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
         raise CuvilError("nothing to explain", expected="FILE, FILE:function, or --mapping", hint="cuvil explain model.py")
     from cuvil_ide.views.subject import failed
     target, given = parse(args.source), named_sizes(args.dim)
-    session = _session(target)
+    session = opened(target)
     explained, refused = [], 0
     for function in chosen(session.facts(target.path), target):
         try:
@@ -143,7 +142,7 @@ def _row(entry) -> tuple:
 
 def _fidelity(args: argparse.Namespace, target: Target) -> int:
     """Every op after every pass has an origin in a file, and every label the user gave a kept value is still there."""
-    session = _session(target)
+    session = opened(target)
     report, lost = [], 0
     for function in chosen(session.facts(target.path), target):
         try:
@@ -179,13 +178,6 @@ def audit(function, span, source) -> dict:
         else:
             lost.append(f"%{op.id} {op.name}")
     return {"ops": ops, "placed": placed, "named": named, "lost": lost}
-
-
-def _session(target: Target):
-    from cuvil_ide.session import Session
-    session = Session()
-    session.update(target.path, files.read(target.path).source.text)
-    return session
 
 
 def _indent(text: str, by: int = 2) -> str:

@@ -10,7 +10,7 @@ import sys
 from cuvil.diagnostics import CuvilError
 
 from .. import files, page
-from ..target import chosen, parse
+from ..target import chosen, opened, parse
 from ..terminal import Progress, plural
 
 LIMIT = 24 << 20                             # bytes of payloads; a page larger than this is slow to open anywhere
@@ -41,9 +41,7 @@ def payloads(target) -> tuple[dict, list[str]]:
     """What the report's host reads: {"version", "panels", "request", "payloads": {"panel:function": payload}}, and what did not fit."""
     from cuvil_ide import views
     from cuvil_ide.protocol import VERSION, ViewRequest, to_json
-    from cuvil_ide.session import Session
-    session = Session()
-    session.update(target.path, files.read(target.path).source.text)
+    session = opened(target)
     functions = [f.name for f in chosen(session.facts(target.path), target)]
     if not functions:
         raise CuvilError(f"{target.path} has no function to show", expected="a function that computes with tensors")

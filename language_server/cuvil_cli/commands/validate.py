@@ -18,6 +18,7 @@ from cuvil.diagnostics import CuvilError
 
 from .. import files
 from ..check import Rules, check
+from ..target import Target, opened
 from ..terminal import Progress, colourful, paint, plural
 
 
@@ -55,19 +56,16 @@ def run(args: argparse.Namespace) -> int:
 
 def validate(path: str, base: str | None) -> Iterator[Check]:
     try:
-        source = files.read(path).source
+        session = opened(Target(path))
     except CuvilError as error:
         yield Check(path, "read", "failed", error.what)
         return
     yield from _lint(path)
-    from cuvil_ide.session import Session
-    session = Session()
-    session.update(path, source.text)
     for function in session.facts(path).functions:
         if function.entry is not None:
             yield from _compile(session, path, function)
     if base:
-        yield from _meaning(path, source, base)
+        yield from _meaning(path, session.source(path), base)
 
 
 def _lint(path: str) -> Iterator[Check]:

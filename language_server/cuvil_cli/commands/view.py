@@ -8,8 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from ..files import read
-from ..target import parse
+from ..target import opened, parse
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,15 +23,13 @@ def run(args: argparse.Namespace) -> int:
     from cuvil.diagnostics import CuvilError
     from cuvil_ide import views
     from cuvil_ide.protocol import Position, ViewRequest, to_json
-    from cuvil_ide.session import Session
     if args.panel == "list":
         print(json.dumps(to_json([panel.INFO for panel in views.PANELS]), indent=2))
         return 0
     if not args.source:
         raise CuvilError("no file to view", expected="FILE or FILE:function", hint="cuvil view drilldown model.py")
     target = parse(args.source)
-    session = Session()
-    session.update(target.path, read(target.path).source.text)
+    session = opened(target)
     position = Position(args.line, args.column) if args.line else None
     print(json.dumps(to_json(views.view(session, ViewRequest(args.panel, target.path, position, target.function))), indent=1))
     return 0
