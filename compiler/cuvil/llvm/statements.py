@@ -202,7 +202,7 @@ class Phase:
         pointer, declared, lanes = self.accumulators[statement.name]
         w, dtype = self.w, declared.dtype
         value = w.make(f"load {vector(REGISTER[dtype], lanes)}, ptr {pointer}", REGISTER[dtype], lanes)
-        if not declared.lanes:
+        if not declared.lanes or not statement.join:
             return value
         while value.lanes > 1:
             low, high = w.half(value, False), w.half(value, True)

@@ -40,7 +40,7 @@ def lower(place: Place) -> list[Statement]:
     function = place.function
     *batch, rows, columns = op.type.shape
     a, b = (function.by_id[id] for id in op.operands)
-    axes = [*(Axis(f"b{i}", size) for i, size in enumerate(batch)), Axis("m", rows)]
+    axes = [*(Axis(f"batch{i}", size) for i, size in enumerate(batch)), Axis("m", rows)]
     at = tuple(Index(x.var) for x in axes[:-1])
     return Product(place, op, axes, Axis("n", columns), Axis("k", a.type.shape[-1]),
                    Read(a.id, (*_batch(at, a), Index("m"), Index("k")), a.type.dtype),

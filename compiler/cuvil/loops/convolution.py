@@ -35,16 +35,16 @@ def lower(place: Place) -> list[Statement]:
     left = Read(weight.id, (row, channel, r, s), op.type.dtype)
     lanes = place.target.lanes(4)
     by_row = _padded(width, lanes) * height <= 1.25 * _padded(height * width, lanes)
-    axes = [Axis("b", batch), Axis("g", groups)]
+    axes = [Axis("image", batch), Axis("g", groups)]
     if by_row:
         axes.append(Axis("y", height))
         y, x, column = Index("y"), Index("n"), Axis("n", width)
     else:
         (y, x), column = _unravel(Index("n"), (height, width)), Axis("n", height * width)
     source = apply("add", apply("mul", Index("g"), const(inputs)), channel)
-    element = read(place, op, image.id, Index("b"), source, y, x, Const(0, op.type.dtype))
+    element = read(place, op, image.id, Index("image"), source, y, x, Const(0, op.type.dtype))
     right = _placed(element, {"r": r, "s": s})
-    return Product(place, op, [*axes, Axis("m", each)], column, depth, left, right, (Index("b"), row, y, x)).loops()
+    return Product(place, op, [*axes, Axis("m", each)], column, depth, left, right, (Index("image"), row, y, x)).loops()
 
 
 def _direct(place: Place) -> list[Statement]:

@@ -112,11 +112,12 @@ class Fold:
 
 @dataclass(frozen=True)
 class Total:
-    """let: the finished fold of an accumulator, lanes joined."""
+    """let: the finished fold of an accumulator, its lanes joined, or (join False) as they are."""
 
     let: str
     name: str
     dtype: DType
+    join: bool = True
     origins: tuple[str, ...] = ()
     id: str = ""
 
@@ -234,7 +235,7 @@ def line(statement: Statement) -> str:
         case Fold():
             return f"{statement.name} folds {show(statement.value)}"
         case Total():
-            return f"{statement.let}: {statement.dtype} = total of {statement.name}"
+            return f"{statement.let}: {statement.dtype} = {'total' if statement.join else 'lanes'} of {statement.name}"
         case Loop():
             by = f" by {statement.width}" if statement.width > 1 else ""
             return f"{statement.kind} {statement.var} in {show(statement.extent)}{by}:"

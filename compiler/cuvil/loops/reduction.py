@@ -14,15 +14,18 @@ from ..ir.function import Function, Op
 from ..ir.scalar import Expr, Index, Read, apply, const
 from ..ops.definition import DEFINITIONS, REDUCTION
 from ..targets import Target
-from .elementwise import depends
+from .elementwise import depends, rest_of
 from .index import simplify
 from .nest import Accumulator, Buffer, Fold, Let, Load, Local, Loop, Statement, Store, Total
 from .place import Place, offset
 from .pull import Position, Pull
-from .schedule import HEAVY, Axis, expressions, merge, nested, outermost, vector_loop, width
+from .schedule import HEAVY, Axis, expressions, mapped, merge, nested, outermost, rewritten, vector_loop, width
 
 # A row kept on the stack between two passes, so that heavy functions are computed once: well within a thread's stack.
 ROW_BYTES = 64 * 1024
+# Sums of more elements are taken in pieces, so that the rounding error grows with the piece and the number of pieces instead
+# of the whole length.
+PIECE = 4096
 COLUMNS = "columns"                          # the kind of a loop over columns that is not made yet
 
 
@@ -179,17 +182,37 @@ class _Row:
             body = [part for s in body for part in self._lanes(s, gone, lanes)]
             return outermost(kept, body, target, origins)
         body = [replace(s, lanes=0) if isinstance(s, Accumulator) else s for s in body]
-        body = [part for s in body for part in (nested(gone, list(s.body), s.origins) if isinstance(s, Loop) else [s])]
+        body = [part for s in body for part in (self._columns(s, gone) if isinstance(s, Loop) else [s])]
         if not kept or target.kind != "cpu":
             return outermost(kept, body, target, origins) if target.kind != "cpu" else body
         loop = vector_loop(kept[-1], body, target, 2, origins)
         return outermost(kept[:-1], [loop], target, origins)
+
+    def _columns(self, statement: Loop, gone: list[Axis]) -> list[Statement]:
+        if not gone:
+            return list(statement.body)
+        return nested(gone[:-1], self._line(statement, gone[-1], "serial", 1), statement.origins)
 
     def _lanes(self, statement: Statement, gone: list[Axis], lanes: int) -> list[Statement]:
         match statement:
             case Accumulator():
                 return [replace(statement, lanes=lanes)]
             case Loop():
-                inner = Loop(gone[-1].var, const(gone[-1].size), "vector", statement.body, lanes, statement.origins)
-                return nested(gone[:-1], [inner], statement.origins)
+                return nested(gone[:-1], self._line(statement, gone[-1], "vector", lanes), statement.origins)
         return [statement]
+
+    def _line(self, statement: Loop, axis: Axis, kind: str, lanes: int) -> list[Statement]:
+        """The loop over the last axis that goes; a long float sum is taken in pieces, each added as a whole."""
+        fold = statement.body[-1]
+        declared = isinstance(fold, Fold) and next(s for s in self.done if isinstance(s, Accumulator) and s.name == fold.name)
+        if not declared or declared.combine != "add" or not declared.dtype.is_float or axis.size <= 2 * PIECE:
+            return [Loop(axis.var, const(axis.size), kind, statement.body, lanes, statement.origins)]
+        part, piece = f"part of {fold.name}", Index(f"{axis.var}_piece")
+        start = apply("mul", piece, const(PIECE))
+        place = apply("add", start, Index(axis.var))
+        body = [mapped(s, lambda e: rewritten(e, lambda x: place if x == Index(axis.var) else None)) for s in (*statement.body[:-1], replace(fold, name=part))]
+        inner = Loop(axis.var, rest_of(axis.size, start, PIECE), kind, tuple(body), lanes, statement.origins)
+        return [Loop(piece.name, const(-(-axis.size // PIECE)), "serial", (
+            replace(declared, name=part, lanes=lanes if kind == "vector" else 0), inner,
+            Total("piece", part, declared.dtype, False, fold.origins), Fold(fold.name, Local("piece", declared.dtype), fold.origins)),
+            origins=statement.origins)]

@@ -32,7 +32,7 @@ def fold_windows(place: Place, op: Op, window: list[Axis], element, combine: str
     """For each output at (batch, channel, y, x), the fold of `element` over the axes of the window."""
     if op.type.numel == 0:
         return []
-    axes = [Axis(v, size) for v, size in zip(("b", "o", "y", "x"), op.type.shape)]
+    axes = [Axis(v, size) for v, size in zip(("image", "o", "y", "x"), op.type.shape)]
     at = tuple(Index(a.var) for a in axes)
     ranges = {a.var: a.size for a in (*axes, *window)}
     held = DType.F32 if op.type.dtype in (DType.F16, DType.BF16) else op.type.dtype
