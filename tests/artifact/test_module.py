@@ -52,6 +52,67 @@ def test_the_object_s_own_sizes_and_numbers_count_not_the_defaults(block):
         torch.testing.assert_close(cu.compile(model)(x), model(x), rtol=1e-5, atol=1e-6)
 
 
+MODELS = """
+    class Base(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.fc = nn.Linear(width, width)
+        def forward(self, x):
+            return self.after(self.fc(x))
+
+    class Inherited(Base):
+        def after(self, x):
+            return torch.tanh(x) * 2
+
+    class Normed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.bn = nn.Conv2d(3, 8, 3, stride=2, padding=1, bias=False), nn.BatchNorm2d(8)
+            self.drop, self.pool = nn.Dropout(0.5), nn.AdaptiveAvgPool2d(1)
+            self.bn.running_mean.normal_()
+        def forward(self, x):
+            return self.drop(self.pool(F.relu(self.bn(self.conv(x)))).flatten(1))
+
+    class Tied(nn.Module):
+        def __init__(self, vocabulary=50, width=16):
+            super().__init__()
+            self.embedding, self.head = nn.Embedding(vocabulary, width), nn.Linear(width, vocabulary, bias=False)
+            self.head.weight = self.embedding.weight
+            self.settings = {"scale": 2.0}
+        def forward(self, ids):
+            return self.head(self.embedding(ids) * self.settings["scale"])
+
+    class Rotary(nn.Module):
+        def __init__(self, width=16, heads=2):
+            super().__init__()
+            self.heads, self.size = heads, width // heads
+            self.register_buffer("inverse", 1.0 / (10000 ** (torch.arange(0, self.size, 2).float() / self.size)), persistent=False)
+            self.register_buffer("nothing", None)
+            self.qkv = nn.Linear(width, 3 * width)
+        def forward(self, x):
+            b, t, width = x.shape
+            q, k, v = (part.view(b, t, self.heads, self.size).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
+            angles = torch.outer(torch.arange(t, dtype=torch.float32), self.inverse)
+            angles = torch.cat([angles, angles], -1)
+            def turned(y):
+                left, right = y.chunk(2, -1)
+                return torch.cat([-right, left], -1)
+            q, k = (y * angles.cos() + turned(y) * angles.sin() for y in (q, k))
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, t, width)
+"""
+
+
+def test_modules_as_people_write_them(module):
+    """Inherited methods, running statistics, tied weights, settings in a dict, rotary positions from a buffer."""
+    made = module(MODELS)
+    torch.manual_seed(0)
+    for model, x in ((made.Inherited(8), torch.randn(3, 8)), (made.Normed(), torch.randn(2, 3, 16, 16)),
+                     (made.Tied(), torch.randint(0, 50, (2, 5))), (made.Rotary(), torch.randn(2, 5, 16))):
+        model.eval()
+        with torch.inference_mode():
+            torch.testing.assert_close(cu.compile(model)(x), model(x), rtol=1e-5, atol=1e-6)
+
+
 def test_saved_weights_are_mapped_by_who_loads_them(block, tmp_path):
     from safetensors.numpy import load_file
     model = block().eval()
