@@ -23,7 +23,7 @@ from .translate import path_of, uri_of
 async def initialize(server: CuvilServer, params: lsp.InitializeParams) -> None:
     root = next((f.uri for f in params.workspace_folders or ()), params.root_uri)
     server.session.root = str(path_of(root)) if root and root.startswith("file:") else str(Path.cwd())
-    apply_options(server, params.initialization_options, quiet=True)
+    apply_options(server, params.initialization_options, starting=True)
     server.worker.submit(warm)                         # while the client answers, what the first question needs is loaded
 
 
@@ -38,26 +38,34 @@ async def initialized(server: CuvilServer, params: Any) -> None:
     for note in server.pending_notes:
         server.note(note)
     server.pending_notes.clear()
+    await pull_settings(server)
 
 
 async def did_change_configuration(server: CuvilServer, params: lsp.DidChangeConfigurationParams) -> None:
-    settings = params.settings
-    values = settings.get("cuvil") if isinstance(settings, dict) else getattr(settings, "cuvil", None)
-    apply_options(server, values)
+    settings = plain(params.settings)
+    if isinstance(settings, dict) and "cuvil" in settings:
+        apply_options(server, settings["cuvil"])
+    else:
+        await pull_settings(server)
     forget_and_refresh(server)
+
+
+async def pull_settings(server: CuvilServer) -> None:
+    """Ask a client that keeps settings for its section `cuvil`."""
+    workspace = server.client_capabilities.workspace
+    if workspace is not None and workspace.configuration:
+        answer = await server.workspace_configuration_async(lsp.ConfigurationParams([lsp.ConfigurationItem(section="cuvil")]))
+        apply_options(server, answer[0] if answer else None)
 
 
 async def did_change_watched_files(server: CuvilServer, params: lsp.DidChangeWatchedFilesParams) -> None:
     forget_and_refresh(server)
 
 
-def apply_options(server: CuvilServer, values: Any, quiet: bool = False) -> None:
-    values = plain(values)
-    if isinstance(values, dict) and isinstance(values.get("cuvil"), dict):
-        values = {**values, **values["cuvil"]}
-    server.options, notes = server.options.updated(values)
+def apply_options(server: CuvilServer, values: Any, starting: bool = False) -> None:
+    server.options, notes = server.options.updated(plain(values), trusting=starting)
     server.session.trusted = server.options.trusted
-    if quiet:
+    if starting:
         server.pending_notes += notes
     else:
         for note in notes:

@@ -22,8 +22,11 @@ class Options:
     inlayHints: bool = True
     codeLens: bool = True
 
-    def updated(self, values: Any) -> tuple[Options, list[str]]:
-        """These options with the given ones laid over them, and what was wrong with the given ones."""
+    def updated(self, values: Any, trusting: bool = False) -> tuple[Options, list[str]]:
+        """These options with the given ones laid over them, and what was wrong with the given ones.
+
+        trusting: `trusted` may be among them. Only the client itself says it, at the start; settings may come with the workspace.
+        """
         if values is None:
             return self, []
         if not isinstance(values, Mapping):
@@ -31,8 +34,8 @@ class Options:
         kinds = {f.name: type(getattr(Options(), f.name)) for f in fields(self)}
         good, notes = {}, []
         for key, value in values.items():
-            kind = kinds.get(key)
-            if kind is None:                      # settings of the extension alone are none of the server's business
+            kind = kinds.get(key) if value is not None else None
+            if kind is None or key == "trusted" and not trusting:      # settings of the extension alone are none of ours
                 continue
             if isinstance(value, bool) != (kind is bool) or not isinstance(value, (int, float)):
                 notes.append(f"cuvil.{key} must be {'true or false' if kind is bool else 'a number'}, not {value!r}; it stays {getattr(self, key)}")

@@ -72,6 +72,12 @@ async def test_nothing_is_compiled_without_trust(fresh):
     assert await Saver(fresh).state() == {} and not (fresh.root / ".cuvil").exists()
 
 
+async def test_settings_that_come_with_the_workspace_give_no_trust(fresh):
+    await fresh.start(trusted=False)
+    fresh.client.workspace_did_change_configuration(_settings(trusted=True))
+    assert not (await fresh.ask("cuvil/status", {})).trusted
+
+
 async def test_a_refused_function_is_a_remark_in_its_place(fresh):
     saver = await begin(fresh, SCALE + "\n@cu.compile(input_shapes={'x': (4,)})\ndef odd(x):\n    return open(x)\n")
     state = await saver.settled()
@@ -138,4 +144,27 @@ async def test_of_many_saves_the_last_counts(fresh):
 
 def _settings(**values):
     from lsprotocol import types as lsp
-    return lsp.DidChangeConfigurationParams({"cuvil": {"trusted": True, **values}})
+    return lsp.DidChangeConfigurationParams({"cuvil": values})
+
+
+SLOW = "import cuvil as cu\nimport torch\n" + "".join(f"""
+@cu.compile(input_shapes={{"x": (64, 64), "w": (64, 64)}})
+def layer_{n}(x, w):
+    return torch.softmax(torch.relu(x @ w + {n}) @ w, dim=-1)
+""" for n in range(12))
+
+
+async def test_what_takes_long_has_progress_and_can_be_cancelled(fresh):
+    from lsprotocol import types as lsp
+    saver = await begin(fresh, SLOW)
+    reports = fresh.client.progress_reports
+    token = await fresh.until(lambda: next(iter(t for t, values in reports.items() if values), None))
+    assert reports[token][0].title == "Compiling a.py" and reports[token][0].cancellable
+    fresh.client.window_work_done_progress_cancel(lsp.WorkDoneProgressCancelParams(token))
+
+    async def ended():
+        return not (await saver.state())["running"] and len(reports[token]) == 2
+    await fresh.until(ended)
+    state = await saver.state()
+    assert not state["problem"] and state["libraries"] == []
+    assert await fresh.findings("a.py") == []
