@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import os
 import stat
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,6 +81,7 @@ def decode(path: str, content: bytes) -> File:
 
 def write(path: str, text: str, encoding: str = "utf-8") -> None:
     """Replace a file in one step, keeping its permissions; on any error the old file is untouched. Links are written through."""
+    import tempfile
     target = os.path.realpath(path)
     content = text.encode(encoding)
     folder = os.path.dirname(target) or "."

@@ -1,7 +1,6 @@
 """What a lint run found, file by file: the one object that all output formats print."""
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -67,6 +66,7 @@ class Findings:
     @cached_property
     def fingerprints(self) -> dict[Diagnostic, str]:
         """For each finding a name that survives edits elsewhere: of its rule, file, the text of its line, and its turn among equals."""
+        import hashlib
         turns: Counter[tuple] = Counter()
         names = {}
         for diagnostic in self.diagnostics:

@@ -10,8 +10,6 @@ Exit code 1 when something is *proved* wrong (--fail-on says otherwise), 2 when 
 from __future__ import annotations
 
 import argparse
-import difflib
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -56,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     if args.diff:
         _print_diff(changed, texts)
     elif args.statistics:
-        _print(args, _statistics(findings) if args.format == "text" else json.dumps(findings.summary(), indent=2))
+        _print(args, _statistics(findings, args.format))
     else:
         _print(args, render(args.format, findings, colourful() and not args.output))
     if args.fix and not args.diff and changed:
@@ -122,6 +120,7 @@ def _repair(args: argparse.Namespace, rules: Rules, texts: dict[str, files.File]
 
 
 def _print_diff(changed: dict[str, tuple[Source, int]], texts: dict[str, files.File]) -> None:
+    import difflib
     for path, (before, _) in changed.items():
         old, new = before.text.splitlines(keepends=True), texts[path].source.text.splitlines(keepends=True)
         for line in difflib.unified_diff(old, new, f"a/{path}", f"b/{path}"):
@@ -139,6 +138,7 @@ def _known(baseline: str | None, findings: Findings) -> Findings:
     """The findings without those whose fingerprints the baseline has."""
     if baseline is None:
         return findings
+    import json
     try:
         document = json.loads(files.read(baseline).source.text)
         known = {p for run in document["runs"] for r in run["results"] for p in r.get("partialFingerprints", {}).values()}
@@ -153,8 +153,11 @@ def _fails(findings: Findings, level: str) -> bool:
     return any(LEVELS.index(d.certainty) <= LEVELS.index(level) and d.severity != "info" for d in findings.diagnostics) if level != "never" else False
 
 
-def _statistics(findings: Findings) -> str:
+def _statistics(findings: Findings, format: str) -> str:
     """How many tensor expressions have a known value, and why the others have none."""
+    if format != "text":
+        import json
+        return json.dumps(findings.summary(), indent=2)
     known, unknown = findings.understood, findings.unknown
     whole = known + unknown.total()
     share = f"{100 * known / whole:.1f} %" if whole else "none found"
