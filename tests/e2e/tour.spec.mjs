@@ -128,11 +128,7 @@ step("the drilldown: a click moves the editor, the cursor moves the highlight", 
     .click({ position: { x: 20, y: 9 } });
   const selected = "weights.sum(dim=-1, keepdim=True)";
   await bench.editor(FILE).locator(".selected-text").first().waitFor();
-  await bench.focusText();
-  assert.match(
-    await bench.cursor(),
-    new RegExp(`^Ln ${bench.lineOf(FILE, selected)}, .*\\(${selected.length} selected\\)`),
-  );
+  await bench.cursorAt(new RegExp(`^Ln ${bench.lineOf(FILE, selected)}, .*\\(${selected.length} selected\\)`));
   assert.ok((await linked("ir")).some((text) => text.includes("reduce_sum")));
 
   await bench.goTo(bench.lineOf(FILE, "weights = torch.exp"), 45);
@@ -180,12 +176,8 @@ step("the heatmap: numbers on nodes and lines, heat in the editor", async () => 
   await bench.page.locator(".statusbar-item", { hasText: "FLOP/B" }).waitFor();
 
   await panel.locator(".node", { hasText: "tanh" }).first().click();
-  await bench.focusText();
   // The cursor was on that line already: what tells is that the operation's own text is selected.
-  await until(
-    () => bench.cursor(),
-    (text) => new RegExp(`^Ln ${bench.lineOf(FILE, "hidden = F.gelu")}, .* selected`).test(text),
-  );
+  await bench.cursorAt(new RegExp(`^Ln ${bench.lineOf(FILE, "hidden = F.gelu")}, .* selected`));
 });
 
 step("a stage as a read-only document", async () => {
@@ -225,7 +217,6 @@ if (process.env.CUVIL_PICTURES) {
     await column("asm").click();
     for (let depth = 3; depth < 5; depth++)
       await panel.getByRole("button", { name: "Highlight one layer more" }).click();
-    await bench.focusText();
     await bench.goTo(bench.lineOf(FILE, "weights = torch.exp"), 16);
     const shown = panel.getByLabel("Function", { exact: true });
     await until(
@@ -240,7 +231,7 @@ if (process.env.CUVIL_PICTURES) {
     await bench.picture("drilldown");
 
     await page.locator(".tab", { hasText: "Cuvil Fusion Heatmap" }).click();
-    await bench.focusText();
+    await bench.panel("heatmap").locator(".node").first().waitFor();
     await bench.goTo(bench.lineOf(FILE, "scores = q @ keys"), 20);
     const heat = bench.panel("heatmap", THEMES.dark.webview);
     await heat.locator(".node.linked", { hasText: "matmul" }).first().waitFor();

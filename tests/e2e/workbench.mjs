@@ -204,25 +204,26 @@ class Workbench {
   }
 
   async goTo(line, column = 1) {
+    await this.cursorAt(/^Ln/);
     await this.page.keyboard.press("Control+g");
     await this.quickInput(`:${line}:${column}`);
     await this.page.keyboard.press("Enter");
-    await until(
-      () => this.cursor(),
-      (text) => text.startsWith(`Ln ${line}, Col ${column}`),
-    );
+    await this.cursorAt(new RegExp(`^Ln ${line}, Col ${column}\\b`));
   }
 
   /** "Ln 15, Col 14 (13 selected)"; "" while no text editor has the focus. */
   async cursor() {
-    const item = this.page.locator("#status\\.editor\\.selection");
-    return (await item.count()) ? item.innerText() : "";
+    return (await this.page.locator("#status\\.editor\\.selection").allInnerTexts())[0] ?? "";
   }
 
-  /** Gives the focus back to the text, which moves nothing. */
-  async focusText() {
-    await this.page.keyboard.press("Control+1");
-    await until(() => this.cursor(), Boolean);
+  /** Waits for the cursor to be right, with the focus in the text. A panel that was clicked takes the focus a moment later. */
+  async cursorAt(right) {
+    const look = async () => {
+      const seen = await this.cursor();
+      if (!seen) await this.page.keyboard.press("Control+1"); // moves nothing but the focus
+      return seen;
+    };
+    await until(look, (text) => right.test(text));
   }
 
   /** The lines of an editor that are in view, in order. */
