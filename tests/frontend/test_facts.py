@@ -218,3 +218,15 @@ def test_helpers_are_imported_from_the_workspace_only(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     outside = Analyzer(Workspace(tmp_path / "elsewhere")).analyze(Source(str(tmp_path / "main.py"), code))
     assert isinstance(outside.function("f").result.items[0], Unknown)
+
+
+def test_a_large_file_can_be_walked_in_parts():
+    code = "import torch\n" + "".join(f"def f{i}():\n    return torch.zeros({i + 1})\n" for i in range(700))
+    analyzer = Analyzer(Workspace("."))
+    first = analyzer.analyze(Source("m.py", code), limit=500)
+    assert first.pending == 201 and len(first.functions) == 700 and first.function("f699").result is None
+    second = analyzer.analyze(Source("m.py", code), first, limit=500)
+    assert second.pending == 0 and describe(second.function("f699").result) == "f32[700]"
+    assert second.function("f0") is first.function("f0")
+    place = second.function("f3").expressions[0].span
+    assert second.source.slice(place) == second.module.code(second.module.node_at(place.line, place.column))[:len(second.source.slice(place))]

@@ -71,6 +71,11 @@ class Tree:
     def __contains__(self, node: cst.CSTNode) -> bool:
         return id(node) in self.positions.start
 
+    def forget(self) -> None:
+        """Let go of positions; they are worked out again when asked for. They are most of what a large file costs in memory."""
+        self.__dict__.pop("positions", None)
+        self.__dict__.pop("_children", None)
+
     def offsets(self, node: cst.CSTNode) -> tuple[int, int]:
         """Start and end of a node in the text."""
         limit, key = len(self.text), id(node)

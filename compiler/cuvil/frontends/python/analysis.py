@@ -22,6 +22,7 @@ from .walk import Frame, OutOfBudget, Walk
 from .workspace import Namespace, Workspace
 
 FACT_STEPS = 20_000
+MANY = 600                                     # definitions of a file beyond which positions are not kept
 TENSOR_WORDS = ("torch", "np.", "numpy", "nn.", "F.", "jnp", "Tensor", "einops", "cuvil", "cu.", ".shape", ".view(", ".reshape(", ".mean(",
                 "softmax", "matmul", ".sum(", "tensor", "logits", "def forward", "def __call__", "%", ".format(", 'f"', "f'", "==", "logg")
 
@@ -44,20 +45,29 @@ class Analyzer:
         self._kept: OrderedDict[str, dict[Definition, Kept]] = OrderedDict()
         self._files = files
 
-    def analyze(self, source: Source, previous: FileFacts | None = None) -> FileFacts:
-        """Everything known of a file. previous: its facts before an edit, for trees to fall back on. Never raises for user code."""
+    def analyze(self, source: Source, previous: FileFacts | None = None, limit: int | None = None) -> FileFacts:
+        """Everything known of a file. Never raises for user code.
+
+        previous: its facts before an edit, for trees to fall back on. limit: at most this many definitions are walked; the others
+        keep their old facts, or have none, and are counted as pending: calling again goes on with them."""
         deep_enough()
         self.workspace.look_again()
         namespace = self.workspace.open(source, previous.module if previous is not None else None)
         module, kept = namespace.syntax, self._kept.get(source.path, {})
         now: dict[Definition, Kept] = {}
         functions, expressions, problems, calls_ = [], [], [], []
-        understood, unknown = 0, Counter()
+        understood, unknown, walked_now, pending = 0, Counter(), 0, 0
         for definition in module.definitions:
             if definition.kind == "class":
                 continue
             entry = kept.get(definition)
             if entry is None or not self.workspace.unchanged(entry.used):
+                if limit is not None and walked_now >= limit:
+                    pending += 1
+                    if definition.kind == "function":
+                        functions.append(entry.facts if entry is not None else _blank(namespace, definition))
+                    continue
+                walked_now += 1
                 entry = self._function(namespace, definition) if definition.kind == "function" else self._statement(namespace, definition)
             now[definition] = entry
             if isinstance(entry.facts, FunctionFacts):
@@ -73,15 +83,12 @@ class Analyzer:
         while len(self._kept) > self._files:
             self._kept.popitem(last=False)
         return FileFacts(source, module, tuple(functions), tuple(expressions), tuple(problems), understood, unknown, module.stale,
-                         tuple(calls_))
+                         tuple(calls_), pending)
 
     # --- one definition -------------------------------------------------------------------------------------------
 
     def _function(self, namespace: Namespace, definition: Definition) -> Kept:
-        path = namespace.path
-        span = Span(path, definition.first, definition.indent, definition.last, len(namespace.source.line(definition.last)))
-        header = Span(path, definition.header, definition.indent, definition.header, len(namespace.source.line(definition.header)))
-        blank = FunctionFacts(definition.name, span, header, None, None, None, (), ())
+        path, blank = namespace.path, _blank(namespace, definition)
         if definition.first == definition.header and not any(word in definition.text for word in TENSOR_WORDS):
             return Kept(blank, {}, Counter(), 0)
         node = definition.node
@@ -101,6 +108,8 @@ class Analyzer:
         facts = replace(blank, function=function, refusal=outcome.refusal, entry=outcome.entry, expressions=made,
                         problems=tuple(walk.problems.values()), parameters=tuple(outcome.parameters.items()),
                         calls=tuple(call for _, call in walk.calls.values()), result=outcome.result)
+        if len(namespace.syntax.definitions) > MANY:
+            definition.tree.forget()
         return Kept(facts, walk.used, *statistics(made))
 
     def _statement(self, namespace: Namespace, definition: Definition) -> Kept:
@@ -119,6 +128,14 @@ class Analyzer:
         walk.frame = walk.recording = Frame(namespace, definition)
         made = facts_of(walk, namespace.path, definition)
         return Kept((made, tuple(walk.problems.values()), tuple(call for _, call in walk.calls.values())), walk.used, *statistics(made))
+
+
+def _blank(namespace: Namespace, definition: Definition) -> FunctionFacts:
+    """The facts of a function of which only the place is known."""
+    path, text = namespace.path, namespace.source
+    span = Span(path, definition.first, definition.indent, definition.last, len(text.line(definition.last)))
+    header = Span(path, definition.header, definition.indent, definition.header, len(text.line(definition.header)))
+    return FunctionFacts(definition.name, span, header, None, None, None, (), ())
 
 
 def facts_of(walk: Walk, path: str, definition: Definition) -> tuple[ExpressionFact, ...]:

@@ -102,6 +102,7 @@ class FileFacts:
     unknown: Counter[str] = field(default_factory=Counter)   # the others, by reason
     stale: frozenset[str] = frozenset()
     calls: tuple[CallFact, ...] = ()              # of module level
+    pending: int = 0                              # definitions not walked yet: Analyzer.analyze with a limit
 
     def function(self, name: str) -> FunctionFacts | None:
         return next((f for f in self.functions if f.name == name), None)
