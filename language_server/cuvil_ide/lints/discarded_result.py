@@ -6,8 +6,8 @@ Example: `logits.masked_fill(banned, float("-inf"))`
 Instead: `logits = logits.masked_fill(banned, float("-inf"))`, or `logits.masked_fill_(...)`
 Fix: unsafe: the result is assigned back, which changes what the code does, as it was meant to.
 
-Silent when the receiver is not known to be a tensor, about methods that work in place or are called for their effect, and
-where the call is expected to raise.
+Silent when the receiver is not known to be a tensor, about methods that work in place, about heavy ones (a product may be
+called to warm up or to be timed), and where the call is expected to raise.
 """
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from cuvil.diagnostics import Diagnostic, Evidence, Fix
-from cuvil.ops.definition import SPELLINGS
 from cuvil.source import Edit, Span
 
 from ..lookup import value_of
@@ -35,6 +34,7 @@ VALID = (
     _START + "    x.masked_fill_(m, 0.0)\n    return x\n",
     _START + "    x.backward()\n    return x\n",
     _START + "    x.item()\n    return x\n",
+    _START + "    for _ in range(3):\n        x.matmul(m)\n    return x\n",
     "def f(x):\n    x.clamp(0)\n    return x\n",
     "import numpy as np\n\ndef f():\n    x = np.zeros(3)\n    x.sort()\n    return x\n",
     _START + "    try:\n        x.view(3, 4)\n    except RuntimeError:\n        return None\n    return x\n",
@@ -47,8 +47,10 @@ INVALID = (
 )
 
 _WHERE = re.compile(r"^[ \t]*[\w(][^=\n]*\.[a-z]\w*\(", re.MULTILINE)
-# Called for what they do: they change an array in place, or read a value back.
-_EFFECTS = {"sort", "fill", "resize", "partition", "put", "item", "tolist", "numpy", "cpu", "size", "dim", "numel", "copy"}
+# Cheap methods that only make another tensor. A product or a layer may be called to warm up or to be timed; these are not.
+_PURE = frozenset("""masked_fill index_fill scatter scatter_add index_add index_copy clamp clamp_min clamp_max clip unsqueeze squeeze transpose
+    permute swapaxes reshape flatten ravel repeat clone detach to type half float double bfloat16 long int bool astype add sub mul div neg abs
+    exp log sqrt relu sigmoid tanh round floor ceil tril triu""".split())
 
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
@@ -58,11 +60,11 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
         if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
             continue
         method, receiver = call.func.attr.value, call.func.value
-        if method in _EFFECTS or method.endswith("_"):
+        if method not in _PURE:
             continue
         where, span = facts.module.span(receiver), facts.module.span(call)
         value = value_of(facts, where)
-        if not isinstance(value, Tensor) or f"{_CLASSES.get(value.library)}.{method}" not in SPELLINGS or expected_to_fail(facts, span):
+        if not isinstance(value, Tensor) or expected_to_fail(facts, span):
             continue
         fix = None
         if isinstance(receiver, cst.Name):
@@ -70,9 +72,6 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
             fix = Fix("unsafe", f"Assign the result to {receiver.value}", (Edit(place, f"{receiver.value} = "),))
         yield RULE.finding(f"{method} returns a new tensor and leaves {_one_line(facts.source.slice(where))} as it is; the result is unused. "
                            f"Assign it, or use an in-place method", span, (Evidence(where, f"has type {value.type}"),), fix)
-
-
-_CLASSES = {"torch": "torch.Tensor", "numpy": "numpy.ndarray"}
 
 
 def _one_line(text: str) -> str:

@@ -50,9 +50,10 @@ class Rule:
 
     @property
     def fix(self) -> str:
-        """How safe its fixes are, from the manual's "Fix" line: "safe", "unsafe", "display" or ""."""
+        """How safe its fixes are, from the manual's "Fix" line: "safe", "unsafe", "display", or "" for none."""
         _, found, rest = self.manual.partition("\nFix: ")
-        return rest.split()[0].strip(".,:;") if found else ""
+        word = rest.split()[0].strip(".,:;") if found else ""
+        return word if word in ("safe", "unsafe", "display") else ""
 
     def finding(self, message: str, span: Span, evidence: tuple[Evidence, ...] = (), fix: Fix | None = None) -> Diagnostic:
         return Diagnostic(self.code, self.name, self.kind, message, span, self.certainty, self.severity, evidence, fix)
