@@ -3,6 +3,7 @@ import hashlib
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 
@@ -219,3 +220,13 @@ def test_a_child_without_memory_ends_alone(source, tmp_path):
     done = child({"path": str(source), "root": str(tmp_path), "memory": 100_000_000}, env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
     assert done.returncode != 0 and "Traceback" not in done.stderr
     assert not list(tmp_path.glob(".cuvil/*.so"))
+
+
+# Debuggers see Python.
+
+@pytest.mark.skipif(shutil.which("gdb") is None, reason="needs gdb")
+def test_a_debugger_shows_python_lines(source, tmp_path):
+    built, = compile_file(str(source), "scaled", output_dir=tmp_path)
+    kernel = built.manifest["kernels"][0]["name"]
+    said = subprocess.run(["gdb", "-batch", "-ex", f"info line {kernel}", str(built.path)], capture_output=True, text=True, timeout=60).stdout
+    assert 'of "pipeline.py" starts at address' in said and f"<{kernel}>" in said
