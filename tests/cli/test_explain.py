@@ -63,6 +63,8 @@ def test_fidelity_check(cuvil, write):
 
 
 def test_fidelity_names_what_was_lost():
+    from dataclasses import replace
+
     from cuvil.ir.types import TensorType
     from cuvil.lineage import Origin
     from cuvil.ops import Builder
@@ -70,13 +72,20 @@ def test_fidelity_names_what_was_lost():
     from cuvil_cli.commands.explain import audit
     b = Builder()
     x = b.input("x", 0, TensorType.parse("f32[4]"))
-    with b.at(Origin(Span("m.py", 1, 0, 1, 3), "Call")):
+    with b.at(Origin(Span("m.py", 1, 0, 1, 6), "Call")):
         y = b.emit("exp", x, label="y")
-    with b.at(Origin(Span("m.py", 99, 0, 99, 3), "Call")):
+    with b.at(Origin(Span("m.py", 99, 0, 99, 3), "Call")):        # a line that is not there
         z = b.emit("neg", y)
-    w = b.emit("abs", z)
-    found = audit(b.function("f", [w]), None, Source("m.py", "exp(x)\n"))
-    assert (found["ops"], found["placed"], found["named"]) == (3, 1, 1) and len(found["lost"]) == 2
+    with b.at(Origin(Span("m.py", 1, 0, 1, 60), "Call")):         # a column that is not there
+        w = b.emit("sin", z)
+    v = b.emit("abs", w)                                          # no place at all
+    captured = b.function("f", [v])
+    source = Source("m.py", "exp(x)\n")
+    found = audit(captured, source, captured)
+    assert (found["ops"], found["placed"], found["named"]) == (4, 1, 1)
+    assert found["lost"] == [f"%{op.id} {op.name}: its place" for op in (z, w, v)]
+    nameless = captured.with_ops(tuple(replace(op, label="") if op.id == y.id else op for op in captured.ops))
+    assert f"%{y.id} exp: its name y" in audit(nameless, source, captured)["lost"]
 
 
 @pytest.mark.parametrize("arguments", [[], ["nowhere.py"], ["m.py:nothing"], ["m.py", "--dim", "b"], ["m.py", "--dim", "b=0"]])

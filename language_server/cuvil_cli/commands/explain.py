@@ -141,7 +141,7 @@ def _row(entry) -> tuple:
 
 
 def _fidelity(args: argparse.Namespace, target: Target) -> int:
-    """Every op after every pass has an origin in a file, and every label the user gave a kept value is still there."""
+    """Every op after every pass has a place in a file's text, and every name the user gave a kept value is still there."""
     session = opened(target)
     report, lost = [], 0
     for function in chosen(session.facts(target.path), target):
@@ -150,7 +150,7 @@ def _fidelity(args: argparse.Namespace, target: Target) -> int:
         except CuvilError as error:
             report.append({"function": function.name, "refused": str(error), "stages": []})
             continue
-        stages = [{"stage": name, **audit(after, function.span, session.source(target.path))} for name, after in history]
+        stages = [{"stage": name, **audit(after, session.source(target.path), history[0][1])} for name, after in history]
         lost += sum(len(s["lost"]) for s in stages)
         report.append({"function": function.name, "refused": "", "stages": stages})
     if args.format == "json":
@@ -162,22 +162,31 @@ def _fidelity(args: argparse.Namespace, target: Target) -> int:
             continue
         rows = [(s["stage"], str(s["ops"]), str(s["placed"]), str(s["named"]), "; ".join(s["lost"]) or "-") for s in entry["stages"]]
         print(f"{entry['function']}\n{_indent(table(rows, ('after', 'ops', 'with a place', 'with a name', 'lost'), frozenset({1, 2, 3})))}")
-    print(f"{plural(lost, 'op')} without a place in the source" if lost else "every op has its place in the source after every pass")
+    print(f"places and names lost on the way: {lost}" if lost else "every op has its place in the source and its name after every pass")
     return 1 if lost else 0
 
 
-def audit(function, span, source) -> dict:
-    """ops, how many have a place and a name, and which lost theirs: no origin, or one that is not in its file's text."""
+def audit(function, source, captured=None) -> dict:
+    """ops, how many have a place and a name, and what was lost: an op without a place, a place that is not in the text, and a value that
+    was named when it was captured and is not any more (an id means one value through all passes)."""
+    names = {op.id: op.label for op in captured.ops if op.label} if captured is not None else {}
     lost, placed, named, ops = [], 0, 0, 0
     for op in function.body:
         ops += 1
         named += bool(op.label)
-        own = [o for o in op.origins if o.span.path != source.path or 1 <= o.span.line <= o.span.end_line <= len(source.index)]
-        if own:
+        if op.id in names and op.label != names[op.id]:
+            lost.append(f"%{op.id} {op.name}: its name {names[op.id]}")
+        if op.origins and all(o.span.path != source.path or _stands(o.span, source) for o in op.origins):
             placed += 1
         else:
-            lost.append(f"%{op.id} {op.name}")
+            lost.append(f"%{op.id} {op.name}: its place")
     return {"ops": ops, "placed": placed, "named": named, "lost": lost}
+
+
+def _stands(span, source) -> bool:
+    """The span is a piece of the text: its lines are there, its columns are on them, and something stands between them."""
+    return (1 <= span.line <= span.end_line <= len(source.index) and span.column <= len(source.line(span.line))
+            and span.end_column <= len(source.line(span.end_line)) and source.slice(span).strip() != "")
 
 
 def _indent(text: str, by: int = 2) -> str:

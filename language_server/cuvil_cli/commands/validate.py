@@ -96,8 +96,8 @@ def _compile(session, path: str, function) -> Iterator[Check]:
         return
     yield Check(path, name, "ok", f"{plural(len(native.kernels.kernels), 'kernel')}, {size} bytes of native code")
     lost = [f"{op} after {stage}" for stage, after in native.optimized.history
-            for op in audit(after, function.span, session.source(path))["lost"]]
-    yield Check(path, f"places {function.name}", "warning" if lost else "ok", "; ".join(lost[:5]) or "every op has its place in the source")
+            for op in audit(after, session.source(path), native.optimized.history[0][1])["lost"]]
+    yield Check(path, f"places {function.name}", "warning" if lost else "ok", "; ".join(lost[:5]) or "every op has its place and its name")
 
 
 def _meaning(path: str, source, base: str) -> Iterator[Check]:
