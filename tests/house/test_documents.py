@@ -43,3 +43,19 @@ def test_every_command_has_its_row_in_the_readme():
     from cuvil_cli.commands import COMMANDS
     table = set(re.findall(r"^\| `cuvil (\w+)", (ROOT / "README.md").read_text("utf-8"), flags=re.MULTILINE))
     assert table == set(COMMANDS)
+
+
+@pytest.mark.native
+def test_the_readme_s_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    torch = pytest.importorskip("torch")
+    code = re.search(r"## In Python\n\n```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), flags=re.DOTALL)[1]
+    script = tmp_path / "readme.py"                              # a file: what is compiled is read from its source
+    script.write_text(code)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "readme", "__file__": str(script)}
+    exec(compile(code, script, "exec"), names)
+    x = names["x"]
+    torch.testing.assert_close(names["y"], torch.softmax(x, dim=-1))
+    torch.testing.assert_close(names["f"](x), names["y"], rtol=0, atol=0)
+    assert "kernel" in capsys.readouterr().out
+    assert (tmp_path / "softmax.so").exists() and (tmp_path / "softmax.h").exists()
