@@ -11,7 +11,7 @@ from ..ir.dims import Dim, exact_quotient, floordiv, product, proved_different
 from ..ir.function import Op
 from .builder import Builder
 from .definition import TypeRuleError, example, spelled, unsupported
-from .reductions import _extreme
+from .reductions import extreme
 from .rules import shape_of
 from .shape import expanded, reshaped, transposed
 
@@ -137,7 +137,7 @@ def reduce(b: Builder, /, tensor, pattern, reduction, **axes_lengths):
         raise TypeRuleError(f"reduce with {pattern!r}: {sorted(set(wanted) - set(names))[0]!r} is not on the left", "names of the left side", "argument")
     axes = tuple(i for i, n in enumerate(names) if n not in wanted)
     if axes:
-        x = _extreme(b, REDUCTIONS[reduction], x, axes, False) if reduction in ("max", "min") else b.emit(REDUCTIONS[reduction], x, axes=axes, keepdims=False)
+        x = extreme(b, REDUCTIONS[reduction], x, axes, False) if reduction in ("max", "min") else b.emit(REDUCTIONS[reduction], x, axes=axes, keepdims=False)
     kept = [n for n in names if n in wanted]
     return _merged(b, transposed(b, x, [kept.index(n) for n in wanted]), right, sizes)
 

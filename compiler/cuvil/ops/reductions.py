@@ -169,7 +169,7 @@ def count_nonzero(b: Builder, input, dim=None):
     return fold(b, "reduce_sum", b.cast(b.cast(input, DType.BOOL), DType.I64), dim, False)
 
 
-def _extreme(b: Builder, name: str, x: Op, dim, keepdims) -> Op:
+def extreme(b: Builder, name: str, x: Op, dim, keepdims) -> Op:
     axes = b.axes(dim, x)
     if x.type.shape and any(x.type.shape[a] == 0 for a in axes):
         raise TypeRuleError(f"the {'maximum' if name == 'reduce_max' else 'minimum'} of {x.type} over an axis without elements", "at least one element", "argument")
@@ -180,9 +180,9 @@ def _extreme(b: Builder, name: str, x: Op, dim, keepdims) -> Op:
 
 for _name, _numpy, _reduce in (("amax", "max", "reduce_max"), ("amin", "min", "reduce_min")):
     spelled(f"torch.{_name}", f"torch.Tensor.{_name}")(
-        lambda b, input, dim=(), keepdim=False, *, _name=_reduce: _extreme(b, _name, input, dim, keepdim))
+        lambda b, input, dim=(), keepdim=False, *, _name=_reduce: extreme(b, _name, input, dim, keepdim))
     spelled(f"numpy.{_name}", f"numpy.{_numpy}", f"numpy.ndarray.{_numpy}")(
-        lambda b, a, axis=None, keepdims=False, *, _name=_reduce: _extreme(b, _name, a, axis, keepdims))
+        lambda b, a, axis=None, keepdims=False, *, _name=_reduce: extreme(b, _name, a, axis, keepdims))
 
 Pair = namedtuple("Pair", "values indices")                          # what torch.max(x, dim) returns
 
@@ -195,11 +195,11 @@ def _torch_extreme(b: Builder, reduce: str, index: str, pairwise: str, input, di
     if isinstance(dim, Op):
         return arithmetic(b, pairwise, input, dim)
     if dim is None:
-        return _extreme(b, reduce, input, None, False)
+        return extreme(b, reduce, input, None, False)
     axis = b.axis(dim, input)
     if input.type.dtype == DType.BOOL:
         raise unsupported("max or min with indices of bool elements")
-    return Pair(_extreme(b, reduce, input, axis, keepdim), b.emit(index, input, axis=axis, keepdims=bool(keepdim)))
+    return Pair(extreme(b, reduce, input, axis, keepdim), b.emit(index, input, axis=axis, keepdims=bool(keepdim)))
 
 
 @spelled("torch.max", "torch.Tensor.max")
