@@ -113,6 +113,16 @@ def test_modules_as_people_write_them(module):
             torch.testing.assert_close(cu.compile(model)(x), model(x), rtol=1e-5, atol=1e-6)
 
 
+def test_a_layer_of_the_library_by_itself():
+    torch.manual_seed(0)
+    x = torch.randn(3, 4)
+    for model in (torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)), torch.nn.Linear(4, 5)):
+        compiled = cu.compile(model.eval())
+        with torch.inference_mode():
+            torch.testing.assert_close(compiled(x), model(x), rtol=1e-5, atol=1e-6)
+        assert {p["name"] for p in compiled.manifest["signature"]["parameters"]} == set(model.state_dict())
+
+
 def test_saved_weights_are_mapped_by_who_loads_them(block, tmp_path):
     from safetensors.numpy import load_file
     model = block().eval()

@@ -31,8 +31,8 @@ class CompiledModule(Compiled):
 
     def _capture(self, types: Mapping[str, Any] | None) -> tuple[Function, str]:
         from ..frontends.python import Workspace
-        from ..frontends.python.live import capture_module, package_root
-        source = source_of(type(self.model).forward)
+        from ..frontends.python.live import capture_module, is_layer, package_root, source_around
+        source = source_around(self.model) if is_layer(self.model) else source_of(type(self.model).forward)
         if types is None and self.options.input_shapes:
             types = self._types_of(self.options.input_shapes)
         elif types is not None:

@@ -35,8 +35,8 @@ def capture_module(model: Any, source: Source, inputs: dict[str, TensorType] | N
     namespace = workspace.open(source)
     receiver = instance_of(walk, model, "")
     if not isinstance(receiver.of, UserClass):
-        raise CuvilError(f"{type(model).__name__} is a layer of the library", expected="a module whose forward is in your own source",
-                         hint="put it into a module of your own: class Model(nn.Module)")
+        around = namespace.syntax.by_name["Around"]
+        receiver = Instance(UserClass("Around", around.node, namespace), {"module": receiver})      # not registered: paths stay as they are
     found = classes.find_member(walk, receiver.of, "forward")
     if found is None or not isinstance(found[1].node, cst.FunctionDef):
         raise CuvilError(f"the source of {type(model).__name__}.forward is not in {namespace.path}", expected="a forward method that can be read")
@@ -49,6 +49,19 @@ def capture_module(model: Any, source: Source, inputs: dict[str, TensorType] | N
     return outcome.function
 
 
+def source_around(model: Any) -> Source:
+    """The forward of a module that holds nothing but this layer of the library (nn.Sequential, nn.Linear), as if someone had written it."""
+    parameters = list(inspect.signature(type(model).forward).parameters.values())[1:]
+    needed = [p.name for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+    arguments = ", ".join(needed)
+    return Source(f"{type(model).__name__}.py", f"import torch.nn as nn\n\n\nclass Around(nn.Module):\n    def forward(self, {arguments}):\n"
+                                                f"        return self.module({arguments})\n")
+
+
+def is_layer(model: Any) -> bool:
+    return type(model).__module__.startswith("torch.nn.modules.")
+
+
 def instance_of(walk: Walk, module: Any, path: str) -> Instance:
     """The module and everything below it as abstract objects."""
     name = f"{type(module).__name__}{f' at {path}' if path else ''}"
@@ -56,7 +69,7 @@ def instance_of(walk: Walk, module: Any, path: str) -> Instance:
         raise CuvilError(f"{name} is in training mode", expected="a module in inference mode", hint="call model.eval() first", code="CUV030")
     if any(getattr(module, hooks, None) for hooks in _HOOKS):
         raise CuvilError(f"{name} has forward hooks, which are Python code that would not run", hint="remove the hooks", code="CUV030")
-    library = f"torch.nn.{type(module).__name__}" if type(module).__module__.startswith("torch.nn.modules.") else ""
+    library = f"torch.nn.{type(module).__name__}" if is_layer(module) else ""
     if library in layers.CONTAINERS:
         instance = Instance(Library(library))
     elif library:
