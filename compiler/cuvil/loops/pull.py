@@ -15,9 +15,10 @@ from ..ir.function import Function, Op
 from ..ir.scalar import Apply, Const, Expr, Index, Read, apply, cast, const
 from ..ir.types import DType
 from ..ops.definition import DEFINITIONS, ELEMENTWISE
-from .index import simplify, within
+from .index import interval, simplify, within
 from .nest import Buffer, Check, Let, Load, Local, Statement
 
+LARGEST_POSITION = 1 << 53
 Position = tuple[Expr, ...]
 Key = tuple[int, Position, Expr | None]            # an op, the index, and the condition under which its memory may be read
 
@@ -131,13 +132,20 @@ class Pull:
 
     def _named(self, key: Key, value: Expr) -> Expr:
         """Names a computed value by a Let; constants, names and index arithmetic stay as they are."""
-        if isinstance(value, (Const, Local)) or value.dtype == DType.I64 and is_index(value):
+        if isinstance(value, (Const, Local)) or self._is_position(value):
             return value
         id = key[0]
         count = self._names[id] = self._names.get(id, -1) + 1
         name = f"{self.prefix}{id}" + (f"_{count}" if count else "")
         self.statements.append(Let(name, value, (f"ir:%{id}",)))
         return Local(name, value.dtype)
+
+    def _is_position(self, value: Expr) -> bool:
+        """Arithmetic on loop variables that cannot wrap, so that it may be put in canonical form as a whole."""
+        if value.dtype != DType.I64 or not is_index(value):
+            return False
+        low, high = interval(value, self.ranges)
+        return low is not None and high is not None and -LARGEST_POSITION < low and high < LARGEST_POSITION
 
     # --- reads ------------------------------------------------------------------------------------------------------
 

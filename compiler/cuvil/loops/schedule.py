@@ -107,16 +107,10 @@ def _joint(expression: Expr, outer: str, inner: str, size: int) -> bool:
             return False
     if expression.dtype == DType.I64 and expression.primitive in ("add", "sub", "mul", "neg"):
         form = affine(expression, {})
-        if form.coefficient(outer) != form.coefficient(inner) * size:
-            return False
-        return all(isinstance(atom, (Index, Local)) or _joint(atom, outer, inner, size)
-                   for atom in form.terms if not _same(atom, expression))
+        if expression not in form.terms:                     # else it is a product of two variables: look at these
+            return (form.coefficient(outer) == form.coefficient(inner) * size
+                    and all(isinstance(atom, (Index, Local)) or _joint(atom, outer, inner, size) for atom in form.terms))
     return all(_joint(a, outer, inner, size) for a in expression.arguments)
-
-
-def _same(atom: Expr, expression: Expr) -> bool:
-    """A product of two variables is its own atom: look at its factors instead."""
-    return atom == expression
 
 
 def without(expression: Expr, var: str) -> Expr:

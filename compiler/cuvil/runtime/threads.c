@@ -19,7 +19,8 @@
 
 typedef void (*cuvil_body)(void* arg, int64_t begin, int64_t end, int64_t thread);
 
-enum { MAX_THREADS = 256, SPINS = 20000 };
+/* Kernels keep rows and tiles on the stack; some C libraries give threads only 128 KiB by default. */
+enum { MAX_THREADS = 256, SPINS = 20000, STACK = 1 << 20 };
 
 static struct {
   pthread_mutex_t busy;              /* held by the caller whose job runs */
@@ -74,19 +75,23 @@ static void start_workers(int wanted) {
     pool.started = 0;
     pool.pid = (int)getpid();
   }
+  pthread_attr_t attributes;
+  if (pool.started >= wanted || pthread_attr_init(&attributes)) return;
+  pthread_attr_setstacksize(&attributes, STACK);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   while (pool.started < wanted) {
     worker_start* start = malloc(sizeof *start);
     pthread_t thread;
-    if (!start) return;
+    if (!start) break;
     start->index = pool.started + 1;
     start->seen = atomic_load(&pool.job);
-    if (pthread_create(&thread, NULL, worker, start)) {
+    if (pthread_create(&thread, &attributes, worker, start)) {
       free(start);
-      return;
+      break;
     }
-    pthread_detach(thread);
     pool.started++;
   }
+  pthread_attr_destroy(&attributes);
 }
 
 /* How many threads a request for `threads` means: 0 is all processors this process may use. */
