@@ -122,8 +122,8 @@ test("everything with the keyboard alone", () =>
     for (let i = 0; i < 8 && (await at()) === "ir"; i++) await page.keyboard.press("Tab");
     assert.notEqual(await at(), "ir");
 
-    await page.keyboard.press("5"); // loops
-    await column(page, "loop").waitFor();
+    await page.keyboard.press("6"); // LLVM
+    await column(page, "llvm").waitFor();
     await page.getByRole("tree", { name: "Loops" }).focus();
     await page.keyboard.press("n");
     assert.match(await column(page, "loop").locator(".row.active").getAttribute("class"), /linked/);
@@ -173,9 +173,9 @@ test("trouble is a sentence above what is already there", () =>
 
 test("what was arranged is handed to the host", () =>
   panel({ panel: "drilldown" }, async (page) => {
-    await page.locator('.toggles button[data-column="loop"]').click();
+    await page.locator('.toggles button[data-column="kernel"]').click();
     const saved = await page.evaluate(() => window.host.saved.get("drilldown"));
-    assert.ok(saved.columns.includes("loop"));
+    assert.ok(saved.columns.includes("kernel"));
     await page.evaluate(() => window.host.set({ highlightDepth: 1 }));
     assert.equal(await page.locator(".depth").innerText(), "depth 1");
   }));
