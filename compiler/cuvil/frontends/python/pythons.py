@@ -363,7 +363,7 @@ for _name, _function in (("abs", abs), ("round", round), ("divmod", divmod), ("p
         if all(isinstance(a, Scalar) and isinstance(a.value, (int, float)) for a in args) and not keywords:
             return worked_out(walk, function, [a.value for a in args], node)
         if name == "abs" and len(args) == 1 and isinstance(args[0], Scalar) and isinstance(args[0].value, Poly):
-            return args[0] if operators.truth(walk, args[0]) and operators.decide("GreaterThan", args[0], Scalar(0)) else walk.unknown("a size", node)
+            return args[0] if operators.decide("GreaterThan", args[0], Scalar(0)) else walk.unknown("a size that may be negative", node)
         return walk.unknown(reason_of(args, "a number that is not known"), node)
     FUNCTIONS[f"builtins.{_name}"] = _arithmetic
 

@@ -6,6 +6,7 @@ from typing import Any
 import libcst as cst
 
 from ...ir.dims import Poly
+from ...ops import SPELLINGS
 from . import layers
 from .library import apply
 from .mutation import write_into
@@ -54,7 +55,7 @@ def get(walk: Walk, value: Value, index: Value, node: cst.CSTNode) -> Value:
             if found is not None:
                 return Scalar(found)
         case Shape():
-            return _size(walk, value, index, node)
+            return walk.unknown("the shape of a tensor is not known", node)
         case Instance():
             return layers.item(walk, value, index, node)
         case Library() | UserClass():
@@ -87,14 +88,9 @@ def _missing(walk: Walk, index: Value, length: int, node: cst.CSTNode) -> Value:
     return walk.unknown(getattr(index, "reason", "an index that is not known"), node)
 
 
-def _size(walk: Walk, shape: Shape, index: Value, node: cst.CSTNode) -> Value:
-    return walk.unknown("the shape of a tensor is not known", node)
-
-
 def item(walk: Walk, value: Tensor, index: int) -> Value:
     """Row `index` of a tensor that is iterated over; comes from the expression walked last."""
     builder = walk.builder
-    from ...ops import SPELLINGS
     builder.library = value.library
     walk.shared.add(value.storage)
     return Tensor(SPELLINGS["operator.getitem"](builder, value.op, index), value.library, value.storage, view=True)

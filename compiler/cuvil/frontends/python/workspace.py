@@ -163,14 +163,15 @@ class Namespace:
         found = self._bound.get(name)
         if found is None:
             owner, dot, word = name.rpartition(".")
-            if not dot:
-                found = tuple(d for d in self._mentions.get(name, ()) if d.kind != "statement" or name in bound_names(d))
-            else:
-                members = self.syntax.members.get(owner, ())
-                found = tuple(d for d in members if (not word if d.kind == "statement" and not word else d.name == name if d.kind != "statement"
-                                                     else word in d.text and word in bound_names(d)))
-            self._bound[name] = found
+            found = self._bound[name] = tuple(d for d in (self.syntax.members.get(owner, ()) if dot else self._mentions.get(name, ()))
+                                              if self._binds(d, name, word))
         return found
+
+    @staticmethod
+    def _binds(definition: Definition, name: str, word: str) -> bool:
+        if definition.kind != "statement":
+            return definition.name == name
+        return not word or word in definition.text and word in bound_names(definition)
 
     @cached_property
     def library(self) -> str:
