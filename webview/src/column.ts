@@ -5,6 +5,7 @@ import { foldedAtFirst, type Outline, outline, subtree } from "./folding.ts";
 import type { Column, ColumnElement } from "./protocol.ts";
 import { Ruler } from "./ruler.ts";
 import type { SelectionBroker } from "./selection.ts";
+import { splitter } from "./splitter.ts";
 import { tokens } from "./tokens.ts";
 import { VirtualList } from "./virtual-list.ts";
 
@@ -58,6 +59,7 @@ export class ColumnView {
       h("div", { class: "column-main" }, this.body),
       h("footer", {}, this.coverage, this.nextUnmapped, this.made),
     );
+    this.element.append(splitter(this.element));
     this.body.append(this.list.element, this.ruler.element, this.problem);
     this.list.element.addEventListener("click", (event) => this.onClick(event));
     this.list.element.addEventListener("dblclick", (event) => {

@@ -135,9 +135,11 @@ export class Frame<P extends Payload> {
   }
 }
 
-/** The first and last source line a payload is about. */
+/** The first and last source line a payload is about. Lines of helpers may follow those of the function itself. */
 function linesOf(payload: Payload): [number, number] {
   if (payload.panel === "heatmap") return [payload.first_line, payload.first_line + payload.source.length - 1];
-  const places = payload.columns.find((column) => column.id === "source")?.elements ?? [];
-  return [places[0]?.place?.range.start.line ?? 1, places.at(-1)?.place?.range.end.line ?? 0];
+  const lines = payload.columns.find(({ id }) => id === "source")?.elements.map(({ place }) => place?.range.start.line);
+  const first = lines?.[0] ?? 1;
+  const end = lines?.findIndex((line, i) => line !== first + i) ?? 0;
+  return [first, first + (end < 0 ? lines!.length : end) - 1];
 }

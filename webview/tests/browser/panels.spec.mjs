@@ -92,6 +92,21 @@ test("a double click opens a composite, and closes it again", () =>
     await row(page, "ir:%5.0").waitFor({ state: "detached" });
   }));
 
+test("the edge of a column can be dragged, and given back", () =>
+  panel({ panel: "drilldown" }, async (page) => {
+    const width = () => column(page, "source").evaluate((at) => Math.round(at.getBoundingClientRect().width));
+    const before = await width();
+    const edge = column(page, "source").locator(".splitter");
+    const { x, y } = await edge.boundingBox();
+    await page.mouse.move(x + 3, y + 50);
+    await page.mouse.down();
+    await page.mouse.move(x + 83, y + 50);
+    await page.mouse.up();
+    assert.ok(Math.abs((await width()) - before - 80) <= 2);
+    await edge.dblclick();
+    assert.equal(await width(), before);
+  }));
+
 test("unmapped lines say why, and coverage says how many", () =>
   panel({ panel: "drilldown" }, async (page) => {
     const asm = column(page, "asm");
