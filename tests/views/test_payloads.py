@@ -239,6 +239,23 @@ def test_stale(tmp_path):
     assert to_json(again) == to_json(first)
 
 
+# Asked again, nothing is made again; after an edit elsewhere in the file the native code of this function is still good.
+def test_what_did_not_change_is_not_made_again(tmp_path):
+    session, path = Session(tmp_path), str(tmp_path / "m.py")
+    session.update(path, SOFTMAX + "\n\ndef other(x):\n    return x\n")
+    request = ViewRequest("drilldown", path, None, "soft")
+    first = views.view(session, request)
+    assert views.view(session, request) is first
+    about = views.subject(session, request)
+    session.update(path, SOFTMAX + "\n\ndef other(x):\n    return x + 1\n")
+    after = views.subject(session, request)
+    assert after is not about and after.stages is about.stages and after.concrete is about.concrete
+    second = views.view(session, request)
+    assert second.version != first.version and second.columns == first.columns
+    session.update(path, SOFTMAX.replace("SCALE = 2.0", "SCALE = 3.0"))
+    assert any("3.0" in e.text for e in column(views.view(session, request), "ir").elements)
+
+
 def test_heatmap_of_a_softmax(show):
     payload = show("heatmap", SOFTMAX)
     check_heatmap(payload)

@@ -26,4 +26,7 @@ def view(session: Session, request: ViewRequest) -> DrilldownPayload | HeatmapPa
     panel = next((p for p in PANELS if p.INFO.id == request.panel), None)
     if panel is None:
         raise CuvilError(f"there is no panel {request.panel!r}", expected=f"one of: {', '.join(p.INFO.id for p in PANELS)}")
-    return panel.payload(subject(session, request))
+    about = subject(session, request)
+    if panel.INFO.id not in about.payloads:
+        about.payloads[panel.INFO.id] = panel.payload(about)
+    return about.payloads[panel.INFO.id]

@@ -2,9 +2,12 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections import OrderedDict
+from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from cuvil.diagnostics import CuvilError
 from cuvil.source import Span
@@ -23,7 +26,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Subject:
-    """stages: None when the function cannot be compiled, and then `refusal` says why. functions: all that can be shown."""
+    """stages: None when the function cannot be compiled, and then `refusal` says why. functions: all that can be shown.
+    payloads: of the panels that were asked for, by panel."""
 
     path: str
     facts: FileFacts
@@ -31,6 +35,7 @@ class Subject:
     stages: Stages | None
     refusal: CuvilError | None
     stale: bool
+    payloads: dict[str, object] = field(default_factory=dict, compare=False)
 
     @property
     def name(self) -> str:
@@ -95,7 +100,28 @@ def subject(session: Session, request: ViewRequest) -> Subject:
     except Exception as error:               # a defect of ours: the text layers are still worth showing
         stages, refusal = None, failed(error, function)
     stale = analysis.failure is not None or function.name in facts.stale
-    return Subject(request.path, facts, function, stages, refusal, stale)
+    return _keep(session, Subject(request.path, facts, function, stages, refusal, stale))
+
+
+# Panels ask again on every move of the cursor and every save; what did not change is not made again.
+KEPT = 16
+_kept: WeakKeyDictionary[Session, OrderedDict[tuple[str, str], Subject]] = WeakKeyDictionary()
+_lock = Lock()
+
+
+def _keep(session: Session, new: Subject) -> Subject:
+    """The kept subject if the file is as it was; else the new one, with the native code of the kept one if the function is as it was."""
+    with _lock:
+        kept = _kept.setdefault(session, OrderedDict())
+        old = kept.pop((new.path, new.name), None)
+        if old is not None and old.facts is new.facts and old.stages is new.stages and old.stale == new.stale:
+            new = old
+        elif old is not None and new.stages is not None and old.stages is new.stages and "_sized" in old.__dict__:
+            new.__dict__["_sized"] = old.__dict__["_sized"]
+        kept[new.path, new.name] = new
+        while len(kept) > KEPT:
+            kept.popitem(last=False)
+    return new
 
 
 def shown(facts: FileFacts) -> list[FunctionFacts]:
