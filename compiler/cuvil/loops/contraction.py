@@ -33,6 +33,8 @@ from .schedule import Axis, expressions, mapped, merge, outermost, rewritten
 SHARE_ROWS, SHARE_TASKS = 96, 16
 # Rows up to which a matmul is bound by reading the right operand.
 FEW_ROWS = 4
+# Dot products taken at the same time: rows of the right operand that stream from memory side by side.
+DOTS = 4
 
 
 def lower(place: Place) -> list[Statement]:
@@ -126,19 +128,33 @@ class Product:
         """Few rows, and both operands lie in memory along the summed axis: packing the right one would cost more than reading it."""
         left = strided(self.left, self.left_value, self.row.var, self.depth.var, self.dtype)
         right = strided(self.right, self.right_value, self.depth.var, self.column.var, self.dtype)
-        return (self.row.size <= FEW_ROWS and not self.constant and right is not None and left.column == 1 and right.row == 1
-                and right.column != 1)
+        few = 1 if self.constant else FEW_ROWS
+        return self.row.size <= few and right is not None and left.column == 1 and right.row == 1 and right.column != 1
 
     def _dots(self) -> list[Statement]:
-        """A sum for each element, its lanes along the summed axis."""
+        """A sum for each element, its lanes along the summed axis; a few at a time."""
         target, origins = self.place.target, self.origins
-        lanes = 4 * target.lanes(self.dtype.size)
+        lanes = target.lanes(self.dtype.size)
         while lanes > 1 and lanes // 2 >= self.depth.size:
             lanes //= 2
-        product = Apply("mul", (self.left_value, self.right_value), self.dtype)
-        inner = Loop(self.depth.var, const(self.depth.size), "vector", (*self.left, *self.right, Fold("acc", product, origins)), lanes, origins)
-        body = [Accumulator("acc", "add", self.dtype, 0, lanes, origins), inner, Total("sum", "acc", self.dtype, origins), *self.finish]
-        axes, body = merge([*self.axes, self.row, self.column], body)
+        together = next(u for u in (DOTS, 2, 1) if self.column.size % u == 0)
+        first = apply("mul", Index(self.column.var), const(together)) if self.column.size > together else const(0)
+        body: list[Statement] = []
+        inner: list[Statement] = [*self.left]
+        for u in range(together):
+            at = {self.column.var: apply("add", first, const(u))}
+            names = {s.name: f"{s.name}.{u}" for s in self.right if isinstance(s, Let)} if u else {}
+            lets = [_renamed(mapped(s, lambda e: _at(e, at)), names) for s in self.right]
+            right = _renamed(Let("", _at(self.right_value, at)), names).value
+            acc = f"acc{u}"
+            body.append(Accumulator(acc, "add", self.dtype, 0, lanes, origins))
+            inner += [*lets, Fold(acc, Apply("mul", (self.left_value, right), self.dtype), origins)]
+        body.append(Loop(self.depth.var, const(self.depth.size), "vector", tuple(inner), lanes, origins))
+        for u in range(together):
+            at = {self.column.var: apply("add", first, const(u))}
+            names = {s.name: f"{s.name}.{u}" for s in self.finish if isinstance(s, Let)} | {"sum": f"sum{u}"}
+            body += [Total(f"sum{u}", f"acc{u}", self.dtype, True, origins), *(_renamed(mapped(s, lambda e: _at(e, at)), names) for s in self.finish)]
+        axes, body = merge([*self.axes, self.row, Axis(self.column.var, self.column.size // together)], body)
         return outermost(axes, body, target, origins)
 
     # --- tiles ------------------------------------------------------------------------------------------------------
@@ -322,6 +338,14 @@ def _guarded(expression: Expr, inside: Expr | None) -> Expr:
         return expression
     guard = inside if expression.guard is None else Apply("and", (inside, expression.guard), DType.BOOL)
     return replace(expression, guard=guard)
+
+
+def _renamed(statement: Statement, names: dict[str, str]) -> Statement:
+    """The statement with the values it names and reads under other names."""
+    def leaf(e: Expr) -> Expr | None:
+        return Local(names[e.name], e.dtype) if isinstance(e, Local) and e.name in names else None
+    statement = mapped(statement, lambda e: rewritten(e, leaf))
+    return replace(statement, name=names.get(statement.name, statement.name)) if isinstance(statement, Let) else statement
 
 
 def _up(size: int, step: int) -> int:
