@@ -103,7 +103,7 @@ def follow(walk: Walk, function: UserFunction, args: list[Value], keywords: dict
                   function=function)
     wrong = bind(walk, frame, function, args, keywords)
     if wrong:
-        return walk.problem("argument", f"`{function.name}`: {wrong}", "arguments that its signature takes", node, function.name)
+        return walk.refuse(f"`{function.name}`: {wrong}", node, "arguments that its signature takes")      # type checkers find this; it is no finding here
     outer, origins = walk.frame, walk.builder.origins
     walk.frame = frame
     walk.active.append(function.node)
