@@ -2,7 +2,7 @@
 import pytest
 
 import cuvil as cu
-from cuvil.compiled.function import type_of
+from cuvil.compiled.arguments import type_of
 from cuvil.frontends.python import capture
 from cuvil.lineage import LAYERS
 from cuvil.pipeline import Stages

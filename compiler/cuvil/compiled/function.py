@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 import threading
 import warnings
 from collections import OrderedDict
@@ -17,13 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..diagnostics import CuvilError
+from .arguments import check_settings, check_shapes, key_of, same, type_of, type_of_argument
+from .options import Options
+from .source import source_of
 
 if TYPE_CHECKING:
     from ..artifact.build import Built
     from ..artifact.device import DeviceCode
     from ..artifact.load import Library
     from ..ir.function import Function
-    from ..ir.types import TensorType
     from ..pipeline import Stages
 
 KEPT = 32                                    # libraries one function keeps open
@@ -81,7 +82,7 @@ class Compiled:
         for name in bound.arguments:
             if signature.parameters[name].kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
                 raise CuvilError(f"{self.__qualname__} takes *{name}", expected="parameters that are named one by one")
-        return {name: value for name, value in bound.arguments.items() if not _same(value, signature.parameters[name].default)}
+        return {name: value for name, value in bound.arguments.items() if not same(value, signature.parameters[name].default)}
 
     # Compiling
 
@@ -190,133 +191,3 @@ class Compiled:
 
     def __repr__(self) -> str:
         return f"<cu.compile {self.__qualname__}: {len(self._libraries)} compiled>"
-
-
-def source_of(function: Callable[..., Any]) -> Any:
-    """The text of the file a function stands in, as it was when the function was made; CuvilError when that cannot be had."""
-    import linecache
-
-    from ..source import Source
-    code = function.__code__
-    name = function.__qualname__
-    if code.co_qualname != name:
-        raise CuvilError(f"{name} is wrapped by another decorator", expected="the function itself", hint="put @cu.compile closest to the function")
-    if "<locals>" in name or "<lambda>" in name:
-        raise CuvilError(f"{name} is defined inside a function", expected="a function at the top level of a file",
-                         hint="move it to module level; what it closes over becomes arguments")
-    linecache.checkcache(code.co_filename)
-    text = "".join(linecache.getlines(code.co_filename))
-    if not text:
-        raise CuvilError(f"the source of {name} is not there: {code.co_filename} cannot be read", expected="a function in a file")
-    if not _still_says(text, code):
-        raise CuvilError(f"{code.co_filename} has changed since {name} was imported", hint="import it again, then compile")
-    check_constants(function, text)
-    return Source(code.co_filename, text)
-
-
-def _still_says(text: str, code: Any) -> bool:
-    """The text still compiles to this very code, wherever it stands in the file."""
-    from builtins import compile as to_code
-    try:
-        todo = [to_code(text, code.co_filename, "exec", dont_inherit=True, flags=code.co_flags & 0x1FF0000)]
-    except (SyntaxError, ValueError):
-        return False
-    while todo:
-        each = todo.pop()
-        if each.co_qualname == code.co_qualname and each.co_code == code.co_code and each.co_names == code.co_names:
-            return True
-        todo += [constant for constant in each.co_consts if inspect.iscode(constant)]
-    return False
-
-
-def check_constants(function: Callable[..., Any], text: str) -> None:
-    """Numbers and strings that the function reads from its module are still those the source gives them; CuvilError when not."""
-    import ast
-    read = {name: value for name, value in function.__globals__.items() if name in function.__code__.co_names and _is_value(value)}
-    written: dict[str, list[ast.expr]] = {}
-    for statement in ast.parse(text).body if read else ():
-        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-            written.setdefault(statement.targets[0].id, []).append(statement.value)
-    for name, value in read.items():
-        if len(written.get(name, ())) == 1:
-            try:
-                says = ast.literal_eval(written[name][0])
-            except ValueError:
-                continue
-            if repr(says) != repr(value):
-                raise CuvilError(f"{name} is {value!r}, and {says!r} in the source of {function.__qualname__}", expected="the value in the source",
-                                 hint=f"make {name} a parameter", code="CUV032")
-
-
-def type_of(name: str, shape: Any, dtype: Any = None) -> TensorType:
-    """(2, "t") or "f32[2, t]" as a type; CuvilError when it is neither."""
-    from ..ir.dims import parse_dim
-    from ..ir.types import DType, TensorType
-    try:
-        if isinstance(shape, TensorType):
-            return shape
-        if isinstance(shape, str):
-            return TensorType.parse(shape)
-        if hasattr(shape, "dtype") and hasattr(shape, "shape"):
-            return TensorType(tuple(map(int, shape.shape)), DType.parse(str(shape.dtype).rpartition(".")[2]))
-        sizes = tuple(parse_dim(size) if isinstance(size, str) else int(size) for size in shape)
-        return TensorType(sizes, DType.F32 if dtype is None else DType.parse(str(dtype).rpartition(".")[2]))
-    except (TypeError, ValueError) as error:
-        raise CuvilError(f"the shape of {name} is {shape!r}: {error}", expected='sizes such as (2, 3) or ("b", 3), or a type such as "f32[2, 3]"') from None
-
-
-def type_of_argument(name: str, value: Any) -> Any:
-    """The type of a tensor, or a Python value that can be compiled in; CuvilError for anything else."""
-    if hasattr(value, "dtype") and hasattr(value, "shape"):
-        from ..artifact.call import is_array, is_tensor
-        if not is_array(value) and not is_tensor(value):
-            raise CuvilError(f"argument {name} is a {type(value).__module__}.{type(value).__name__}", expected="a plain torch tensor or NumPy array")
-        device = str(getattr(value, "device", "cpu"))
-        if device != "cpu":
-            raise CuvilError(f"argument {name} is on {device}", expected="a tensor in CPU memory", hint=f"{name}.cpu()")
-        return type_of(name, value)
-    if _is_value(value):
-        return value
-    raise CuvilError(f"argument {name} is a {type(value).__name__}", expected="a tensor, a number, a string, None, or a tuple of these")
-
-
-def check_settings() -> None:
-    """Global settings of torch that change what the same code computes; CuvilError when one is not the default."""
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return
-    if torch.get_default_dtype() != torch.float32:
-        raise CuvilError(f"torch's default dtype is {torch.get_default_dtype()}", expected="torch.float32",
-                         hint="write the dtype where tensors are made", code="CUV031")
-    if torch.is_autocast_enabled("cpu"):
-        raise CuvilError("autocast is on, and changes the element types of operations", expected="no autocast around compiled functions",
-                         code="CUV031")
-
-
-def key_of(types: Mapping[str, Any]) -> tuple:
-    """Keeps apart what Python calls equal: 1, 1.0 and True; 0.0 and -0.0."""
-    return tuple((name, repr(value) if _is_value(value) else value) for name, value in types.items())
-
-
-def _is_value(value: Any) -> bool:
-    return value is None or isinstance(value, (bool, int, float, str)) or isinstance(value, tuple) and all(map(_is_value, value))
-
-
-def _same(value: Any, default: Any) -> bool:
-    return _is_value(value) and _is_value(default) and repr(value) == repr(default)
-
-
-def check_shapes(function: str, declared: Mapping[str, Any], types: Mapping[str, TensorType]) -> None:
-    """What input_shapes promises holds for these types; CuvilError with the sizes when not."""
-    from ..ir.interpret import bind
-    from ..ops.builder import Builder
-    b = Builder()
-    pairs = []
-    for i, (name, shape) in enumerate(declared.items()):
-        if name in types and not _is_value(types[name]):
-            wanted = type_of(name, shape)
-            if len(wanted.shape) != len(types[name].shape) or any(isinstance(d, int) and d != s for d, s in zip(wanted.shape, types[name].shape)):
-                raise CuvilError(f"argument {name} of {function} is {types[name]}", expected=f"the shape of its input_shapes, {wanted}")
-            pairs.append((b.input(name, i, wanted), types[name].shape))
-    bind(pairs)
-

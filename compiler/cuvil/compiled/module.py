@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..diagnostics import CuvilError
-from .function import Compiled, check_shapes, source_of
+from .arguments import check_shapes
+from .function import Compiled
 from .options import Options
+from .source import source_of
 
 if TYPE_CHECKING:
     from ..artifact.build import Built
     from ..ir.function import Function
-    from ..ir.types import TensorType
     from ..pipeline import Stages
 
 

@@ -1,7 +1,7 @@
 """Composites become the primitives they are made of. `Composite` remembers which op was which, so that a view can fold them again."""
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..ir.function import Function
 from ..ops.definition import COMPOSITE, DEFINITIONS

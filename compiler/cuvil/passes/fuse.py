@@ -17,18 +17,17 @@ dependence goes from a lower number to a higher one.
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
 from ..ir.dims import exact_quotient
 from ..ir.function import Function, Op
-from ..ir.kernel import FusionDecision, Kernel, KernelGraph
+from ..ir.kernel import Kernel, KernelGraph
 from ..lineage import merge_origins
-from ..ops.definition import (CONTRACTION, CONVOLUTION, DEFINITIONS, ELEMENTWISE, MOVEMENT, REDUCTION, SOURCE, WINDOW)
+from ..ops.definition import CONTRACTION, CONVOLUTION, DEFINITIONS, ELEMENTWISE, MOVEMENT, REDUCTION, WINDOW
+from .decisions import PACKED, decisions, is_number, title
 
 OPENS = frozenset((REDUCTION, CONTRACTION, CONVOLUTION, WINDOW))
-PACKED = frozenset((CONTRACTION, CONVOLUTION, WINDOW))           # read their operands many times
 VIEWS = frozenset(("transpose", "reshape", "broadcast", "slice"))
 CHEAP = frozenset(("add", "sub", "mul", "neg", "abs", "not", "and", "or", "xor", "shl", "shr", "maximum", "minimum", "cast",
                    "floor", "ceil", "round", "trunc", "isnan", "isinf", "sign", "eq", "ne", "lt", "le", "gt", "ge", "select"))
@@ -49,12 +48,7 @@ def fuse(function: Function, opt_level: int = 2, composites: dict | None = None)
     opt_level   0: every op is a kernel, 1: no epilogues after contractions, convolutions and windows, 2: all
     composites  op id -> Composite (passes.decompose): names kernels as people wrote them
     """
-    return _Fusion(function, opt_level, composites or {}).graph()
-
-
-def _is_number(op: Op) -> bool:
-    """A scalar constant: part of the instructions that read it, never memory."""
-    return op.name == "constant" and op.type.shape == ()
+    return Fusion(function, opt_level, composites or {}).graph()
 
 
 @dataclass
@@ -66,7 +60,7 @@ class _Group:
     members: list[int] = field(default_factory=list)
 
 
-class _Fusion:
+class Fusion:
     """home      value -> the kernel that computes it into memory or for its own members (a group's number)
     after     floating value -> the highest group whose finished results it reads, -1 if none
     kernels   floating value that is computed where it is read -> numbers of the kernels that do so
@@ -216,7 +210,7 @@ class _Fusion:
         self.opened = len(self.groups)       # kernels of materialised values come after these
         weight: dict[int, int] = {}          # ops computed to get one element; capped, it is only compared
         for op in self.function.body:
-            if op.id in self.after and not _is_number(op):
+            if op.id in self.after and not is_number(op):
                 weight[op.id] = min(1 + sum(weight.get(o, 0) for o in dict.fromkeys(op.operands)), 1000)
         packed: dict[int, str] = {}          # values that must be memory or a view of it, and for which kind of reader
         spread: set[int] = set()             # values that a reader would compute more than once for each element
@@ -228,7 +222,7 @@ class _Fusion:
                         packed.setdefault(o, self.kind[op.id])
                 continue
             users = self.function.users[op.id]
-            if _is_number(op) and op.id not in self.results:
+            if is_number(op) and op.id not in self.results:
                 self.kernels[op.id] = frozenset()
                 continue
             read_in = frozenset().union(*(self.kernels[u.id] if u.id in self.kernels else (self.home[u.id],) for u in users))
@@ -282,7 +276,7 @@ class _Fusion:
         if (op.name not in CHEAP and self.kind[op.id] == ELEMENTWISE) or weight[op.id] > RECOMPUTED_LIMIT:
             return False
         operands = [self.function.by_id[o] for o in dict.fromkeys(op.operands)]
-        large = sum(1 for o in operands if not _is_number(o) and o.type.numel == op.type.numel)
+        large = sum(1 for o in operands if not is_number(o) and o.type.numel == op.type.numel)
         return large <= 1 and all(self._cheap_chain(o, weight) for o in operands if o.id in weight and o.id in self.after)
 
     def _materialise(self, op: Op, users: tuple[Op, ...], reason: str) -> None:
@@ -321,10 +315,10 @@ class _Fusion:
                 continue
             ops = [self.function.by_id[m] for m in members[number]]
             kernels.append(Kernel(
-                name=f"k{len(kernels)}_{self._title(ops, group)}", kind=self.kind[group.root.id], root=group.root.id,
+                name=f"k{len(kernels)}_{title(self, ops)}", kind=self.kind[group.root.id], root=group.root.id,
                 ops=tuple(members[number]), inputs=tuple(inputs[number]), outputs=outputs,
                 origins=merge_origins(*(op.origins for op in ops))))
-        return KernelGraph(self.function, tuple(kernels), tuple(self._decisions(kernels)))
+        return KernelGraph(self.function, tuple(kernels), tuple(decisions(self, kernels)))
 
     def _collect(self, group: _Group) -> tuple[list[int], list[int]]:
         """Members, with the floating values computed in it, and the values it reads from memory, in the function's order."""
@@ -362,60 +356,3 @@ class _Fusion:
         if len(order) != len(self.groups):
             raise AssertionError(f"kernels of {self.function.name} wait for each other")
         return order
-
-    def _title(self, ops: list[Op], group: _Group) -> str:
-        """What people would call it: the composites and heavy ops in it, at most three."""
-        shown: dict[str, None] = {}
-        for op in ops:
-            composite = self.composites.get(op.id)
-            if composite is not None:
-                shown[composite.name] = None
-            elif op.id in self.home or (len(ops) <= 3 and not _is_number(op)):
-                shown[op.name] = None
-        return "_".join(list(shown)[:3])
-
-    def _decisions(self, kernels: list[Kernel]) -> Iterator[FusionDecision]:
-        inside: dict[int, list[Kernel]] = {}
-        for kernel in kernels:
-            for id in kernel.ops:
-                inside.setdefault(id, []).append(kernel)
-        reads = {kernel.name: frozenset(kernel.inputs) for kernel in kernels}
-        written = {id for kernel in kernels for id in kernel.outputs}
-        for op in self.function.body:
-            for operand in dict.fromkeys(op.operands):
-                producer = self.function.by_id[operand]
-                if self.kind[operand] == SOURCE and operand not in self.kernels or op.id not in inside:
-                    continue
-                fused = not any(operand in reads[kernel.name] for kernel in inside[op.id])
-                once = 0 if _is_number(producer) else producer.type.nbytes
-                yield FusionDecision(operand, op.id, fused, self._fused_because(producer, op) if fused else
-                                     self._apart_because(producer, op), once if fused and operand in written else 2 * once)
-
-    def _fused_because(self, producer: Op, consumer: Op) -> str:
-        if _is_number(producer):
-            return "constant: part of the instruction stream"
-        if producer.id in self.home:
-            if self.kind[self.groups[self.home[producer.id]].root.id] == REDUCTION:
-                return "same rows: read again while they are in cache"
-            return "epilogue: applied before the result is stored"
-        if len(self.kernels[producer.id]) > 1:
-            return f"cheap enough to compute in each of {len(self.kernels[producer.id])} kernels"
-        if self.kind[producer.id] == MOVEMENT:
-            return "movement: an index map in its consumer"
-        return f"elementwise into its {'consumer' if self.kind[consumer.id] in (ELEMENTWISE, MOVEMENT) else self.kind[consumer.id]}"
-
-    def _apart_because(self, producer: Op, consumer: Op) -> str:
-        reason = self.reasons.get((producer.id, consumer.id))
-        if reason:
-            return reason
-        if self.kind[consumer.id] in PACKED:
-            return f"{self.kind[consumer.id]} needs packed operands: it reads each element many times"
-        made = self.kind[self.groups[self.home[producer.id]].root.id]
-        if self.kind[consumer.id] == REDUCTION:
-            return "reduces other rows than the kernel that makes it" if made == REDUCTION else \
-                f"a reduction needs whole rows, a {made} finishes tiles" if made in PACKED else "a reduction needs finished rows"
-        if self.kind[consumer.id] == MOVEMENT:
-            return f"its elements are read in another order than the {made} finishes them"
-        if consumer.id in self.home and self.kind[self.groups[self.home[consumer.id]].root.id] == REDUCTION:
-            return "its consumer works on the rows of a later reduction"
-        return "its consumer also waits for a later kernel"
