@@ -61,7 +61,9 @@ class _Group:
 
 
 class Fusion:
-    """home      value -> the kernel that computes it into memory or for its own members (a group's number)
+    """One function's values on their way to kernels.
+
+    home      value -> the kernel that computes it into memory or for its own members (a group's number)
     after     floating value -> the highest group whose finished results it reads, -1 if none
     kernels   floating value that is computed where it is read -> numbers of the kernels that do so
     rows      (shape, axes) -> the newest reduction kernel over such rows
