@@ -1,6 +1,7 @@
 """What the facts say about a place in a file."""
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -28,10 +29,23 @@ def expression_at(facts: FileFacts, line: int, column: int) -> ExpressionFact | 
 
 def value_of(facts: FileFacts, span: Span) -> Value | None:
     """The value of exactly this expression, None when nothing was computed for it."""
-    for function in facts.functions:
-        if function.span.encloses(span) and (found := function.by_span.get(span)) is not None:
-            return found.value
+    function = _function_of(facts, span)
+    if function is not None:
+        found = function.by_span.get(span)
+        return found.value if found is not None else None
     return next((e.value for e in facts.expressions if e.span == span), None)
+
+
+_starts: tuple[FileFacts | None, list[int]] = None, []           # of the file that was asked about last
+
+
+def _function_of(facts: FileFacts, span: Span) -> FunctionFacts | None:
+    """The function that the span stands in. Functions are in the order of the text and do not overlap."""
+    global _starts
+    if _starts[0] is not facts:
+        _starts = facts, [function.span.line for function in facts.functions]
+    at = bisect_right(_starts[1], span.line) - 1
+    return facts.functions[at] if at >= 0 and facts.functions[at].span.encloses(span) else None
 
 
 def expressions(facts: FileFacts, line: int) -> Iterator[ExpressionFact]:

@@ -17,13 +17,15 @@ Node = TypeVar("Node", bound=cst.CSTNode)
 _kept: WeakKeyDictionary[Tree, dict[type, list[cst.CSTNode]]] = WeakKeyDictionary()
 
 
-def nodes(facts: FileFacts, where: re.Pattern[str], *types: type[Node]) -> Iterator[Node]:
+def nodes(facts: FileFacts, where: re.Pattern[str], *types: type[Node], analysed: bool = False) -> Iterator[Node]:
     """Every node of exactly these types in definitions whose text the pattern finds, type by type, in the order of the text.
 
-    The pattern must match every text of interest; definitions without a match are not even parsed."""
+    The pattern must match every text of interest; definitions without a match are not even parsed. analysed: only those that
+    the front end looked into, for who asks about values."""
     for definition in facts.module.definitions:
-        if _mentions(where, definition.text) and definition.tree is not None:
+        if (definition.parsed or not analysed) and _mentions(where, definition.text) and definition.tree is not None:
             found = by_type(definition.tree)
+            facts.module.expect(definition)
             for wanted in types:
                 yield from found.get(wanted, ())
 

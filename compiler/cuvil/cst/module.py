@@ -238,6 +238,10 @@ class Module:
                 return definition
         raise KeyError(node)
 
+    def expect(self, definition: Definition) -> None:
+        """The next questions are about nodes of this definition; saves looking for it in a long file."""
+        self._last = definition
+
     def span(self, node: cst.CSTNode) -> Span:
         return self.owner(node).span(node, self.source.path)
 

@@ -50,7 +50,7 @@ _WHERE = re.compile(r"\bsqueeze\s*\(")
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
     from cuvil.frontends.python.values import Tensor
-    for call in nodes(facts, _WHERE, cst.Call):
+    for call in nodes(facts, _WHERE, cst.Call, analysed=True):
         squeezed = _squeezed(call)
         if squeezed is None:
             continue

@@ -55,7 +55,7 @@ _PURE = frozenset("""masked_fill index_fill scatter scatter_add index_add index_
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
     from cuvil.frontends.python.values import Tensor
-    for statement in nodes(facts, _WHERE, cst.Expr):
+    for statement in nodes(facts, _WHERE, cst.Expr, analysed=True):
         call = statement.value
         if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
             continue

@@ -43,7 +43,7 @@ _LAYERS = {f"torch.nn.{name}" for name in ("Dropout", "Dropout1d", "Dropout2d", 
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
     from cuvil.frontends.python.values import Library
-    for call in nodes(facts, _WHERE, cst.Call):
+    for call in nodes(facts, _WHERE, cst.Call, analysed=True):
         if not isinstance(call.func, cst.Call):
             continue
         value = value_of(facts, facts.module.span(call.func.func))

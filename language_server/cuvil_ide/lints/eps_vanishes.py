@@ -7,7 +7,8 @@ Example: `x.half() / (spread.half() + 1e-8)`: the smallest float16 above zero is
 Instead: compute the guarded part in float32 (`spread.float() + 1e-8`), or choose a guard that the type can hold (1e-4).
 Fix: none; which of the two is right depends on the code around.
 
-Silent for bfloat16 and float32 guards of usual size, and when the element type is unknown.
+Silent for bfloat16 and float32 guards of usual size, for guards that are constants of the module, and when the element type
+is unknown.
 """
 from __future__ import annotations
 
@@ -42,13 +43,13 @@ INVALID = (
     Invalid("import torch\n\ndef f(x: torch.Tensor):\n    return 1 / (»x.float() + 1e-60«)\n", "float32"),
 )
 
-_WHERE = re.compile(r"[-+]")
+_WHERE = re.compile(r"\de-\d|\.0{5}", re.IGNORECASE)           # the guard is written in the function, or is its default
 _FORMATS = {DType.F16: "e", DType.F32: "f", DType.BF16: "f"}
 
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
     from cuvil.frontends.python.values import Scalar, Tensor
-    for node in nodes(facts, _WHERE, cst.BinaryOperation):
+    for node in nodes(facts, _WHERE, cst.BinaryOperation, analysed=True):
         if not isinstance(node.operator, (cst.Add, cst.Subtract)):
             continue
         sides = [(where, value_of(facts, where)) for where in map(facts.module.span, (node.left, node.right))]

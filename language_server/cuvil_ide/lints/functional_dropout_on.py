@@ -45,7 +45,7 @@ _FUNCTIONS = {f"torch.nn.functional.{name}" for name in ("dropout", "dropout1d",
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
     from cuvil.frontends.python.values import Library
-    for call in nodes(facts, _WHERE, cst.Call):
+    for call in nodes(facts, _WHERE, cst.Call, analysed=True):
         value = value_of(facts, facts.module.span(call.func))
         if not isinstance(value, Library) or value.name not in _FUNCTIONS:
             continue

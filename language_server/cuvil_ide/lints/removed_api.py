@@ -66,7 +66,7 @@ _WHERE = re.compile(rf"\.\s*(?:{'|'.join(sorted(_NAMES))})\b")
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
     from cuvil.frontends.python.values import Library
-    for node in nodes(facts, _WHERE, cst.Attribute):
+    for node in nodes(facts, _WHERE, cst.Attribute, analysed=True):
         if node.attr.value not in _NAMES:
             continue
         span = facts.module.span(node)

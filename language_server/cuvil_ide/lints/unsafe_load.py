@@ -44,7 +44,7 @@ _WHERE = re.compile(r"weights_only\s*=\s*False")
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
     from cuvil.frontends.python.values import Library
-    for call in nodes(facts, _WHERE, cst.Call):
+    for call in nodes(facts, _WHERE, cst.Call, analysed=True):
         keywords = {a.keyword.value: a.value for a in call.args if a.keyword is not None}
         unsafe = keywords.get("weights_only")
         if not isinstance(unsafe, cst.Name) or unsafe.value != "False" or not call.args or string(call.args[0].value) is not None:
