@@ -6,6 +6,7 @@
     cuvil/status            {} -> {health, message, version, encoding, trusted, compile}
     cuvil/virtualDocument   {uri} -> {text}: for clients without workspace/textDocumentContent
     cuvil/viewChanged       notification {path, textDocument, version}: payloads for this file are out of date
+    cuvil/compiled          notification {path, textDocument, libraries, stale, seconds, problem, refusals, ...}: a compilation ended
 
 Payload types are in cuvil_ide/protocol.py. Lines and columns in these messages count from 1, in code points.
 """
