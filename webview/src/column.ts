@@ -1,7 +1,7 @@
 // One column of the drilldown: a layer as text. It draws the rows of its outline, tells the panel what was picked, hovered
 // or opened, and shows what the broker says is linked. It knows nothing of the other columns.
 import { button, h } from "./element.ts";
-import { foldedAtFirst, type Outline, outline, subtree } from "./folding.ts";
+import { foldedAtFirst, type Outline, outline, subtree, subtreeAt } from "./folding.ts";
 import type { Column, ColumnElement } from "./protocol.ts";
 import { Ruler } from "./ruler.ts";
 import type { SelectionBroker } from "./selection.ts";
@@ -32,7 +32,7 @@ export class ColumnView {
   private readonly made = h("span", { class: "made" });
   private readonly problem = h("p", { class: "problem", hidden: true });
   private readonly nextUnmapped: HTMLButtonElement;
-  private outline: Outline = { parents: new Set(), rows: [], rowOf: new Map() };
+  private outline: Outline = { parents: new Set(), rows: [], indices: [], rowOf: new Map() };
   private folded = new Set<string>();
   private matches: ReadonlySet<string> = EMPTY;
   private active = 0;
@@ -192,7 +192,7 @@ export class ColumnView {
     const open = parent && !this.folded.has(element.id);
     const { picked, preview } = this.broker;
     const id = this.column.id;
-    const inside = open || !parent ? [element.id] : subtree(this.column.elements, element.id);
+    const inside = open || !parent ? [element.id] : subtreeAt(this.column.elements, this.outline.indices[index]!);
     const any = (set: ReadonlySet<string> | undefined) => Boolean(set) && inside.some((at) => set!.has(at));
     const classes = ["row"];
     if (any(picked.linked.get(id))) classes.push("linked");

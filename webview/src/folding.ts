@@ -5,8 +5,9 @@ import type { ColumnElement } from "./protocol.ts";
 export interface Outline {
   /** Elements that enclose others. */
   readonly parents: ReadonlySet<string>;
-  /** The shown elements, in order. */
+  /** The shown elements, in order, and for each its index among all. */
   readonly rows: readonly ColumnElement[];
+  readonly indices: readonly number[];
   /** For each element the row that shows it: its own, or that of the outermost folded element around it. */
   readonly rowOf: ReadonlyMap<string, number>;
 }
@@ -14,9 +15,10 @@ export interface Outline {
 export function outline(elements: readonly ColumnElement[], folded: ReadonlySet<string>): Outline {
   const parents = new Set<string>();
   const rows: ColumnElement[] = [];
+  const indices: number[] = [];
   const rowOf = new Map<string, number>();
   let hiddenBelow = Number.POSITIVE_INFINITY;
-  for (const element of elements) {
+  for (const [index, element] of elements.entries()) {
     if (element.parent) parents.add(element.parent);
     if (element.depth > hiddenBelow) {
       rowOf.set(element.id, rows.length - 1);
@@ -24,15 +26,20 @@ export function outline(elements: readonly ColumnElement[], folded: ReadonlySet<
     }
     rowOf.set(element.id, rows.length);
     rows.push(element);
+    indices.push(index);
     hiddenBelow = folded.has(element.id) ? element.depth : Number.POSITIVE_INFINITY;
   }
-  return { parents, rows, rowOf };
+  return { parents, rows, indices, rowOf };
 }
 
 /** The element and everything inside it. */
 export function subtree(elements: readonly ColumnElement[], id: string): string[] {
   const start = elements.findIndex((element) => element.id === id);
-  if (start < 0) return [];
+  return start < 0 ? [] : subtreeAt(elements, start);
+}
+
+/** As `subtree`, where the element's index is known. */
+export function subtreeAt(elements: readonly ColumnElement[], start: number): string[] {
   let end = start + 1;
   while (end < elements.length && elements[end]!.depth > elements[start]!.depth) end++;
   return elements.slice(start, end).map((element) => element.id);
