@@ -97,11 +97,14 @@ def measure() -> list[Row]:
 
 def _measure(folder: Path, what: str, text: str) -> Row:
     lines = text.split("\n")
-    line = next(i for i in range(len(lines) // 2, len(lines)) if lines[i].startswith("    return"))
+    line = next((i for i in range(len(lines) // 2, len(lines)) if lines[i].lstrip().startswith("return ")), None)
+    if line is None:
+        sys.exit(f"{what} has no function in its second half")
+    indent = lines[line][:len(lines[line]) - len(lines[line].lstrip())]
     server = Server(folder, "edited.py", text)
     try:
-        server.type(line, 0, "    \n")
-        seconds = [server.type(line, 4 + i, character) for i, character in enumerate((TYPED + " ; " + TYPED)[:EDITS])]
+        server.type(line, 0, indent + "\n")
+        seconds = [server.type(line, len(indent) + i, character) for i, character in enumerate((TYPED + " ; " + TYPED)[:EDITS])]
     finally:
         server.end()
     times = []
