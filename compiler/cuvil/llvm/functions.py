@@ -6,9 +6,9 @@ NaN, infinities, signed zeros and subnormal results. Largest errors found agains
 last place, f32 / f64 (tests/native/test_functions.py):
 
     exp 1.1/1.0   exp2 1.0/1.0   expm1 1.5/1.5   log 1.0/1.0   log2 2.0/1.5   log1p 2.0/1.5   tanh 2.5/2.5   erf 1.5/libm
-    sin, cos, tan, atan, atan2 0.6/libm
+    sin, cos, tan, atan 0.6/libm
 
-Where it says libm, and for sinh, cosh and pow, the C library's function is called for each lane.
+Where it says libm, and for atan2, sinh, cosh, pow and fmod, the C library's function is called for each lane.
 """
 from __future__ import annotations
 
