@@ -17,7 +17,6 @@ from . import requests
 from .server import CuvilServer
 from .translate import path_of, uri_of
 
-
 # The connection
 
 async def initialize(server: CuvilServer, params: lsp.InitializeParams) -> None:

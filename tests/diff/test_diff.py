@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from cuvil.source import Source
 from cuvil_ide.diff import diff
 from cuvil_ide.diff.tokens import tokens

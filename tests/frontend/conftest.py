@@ -1,12 +1,13 @@
 """Text in, text out: a function as people write it, and the CIR or the refusal it becomes."""
 import pytest
+from snippets import source
 
 from cuvil.diagnostics import CuvilError
 from cuvil.frontends.python import Workspace, analyze, capture
 from cuvil.ir.text import print_function
 from cuvil.ir.types import TensorType
 from cuvil.ir.verify import verify
-from snippets import source
+
 
 @pytest.fixture
 def ir():

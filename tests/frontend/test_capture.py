@@ -263,6 +263,7 @@ def test_a_long_sum_is_walked_without_depth(ir):
 
 def test_every_op_has_the_place_of_its_own_expression_and_the_calls_that_led_there():
     from snippets import source
+
     from cuvil.frontends.python import capture
     code = source("""
         def square(y):

@@ -1,11 +1,11 @@
 """nn.Module classes: `__init__` gives sub-modules and weights with their paths, `forward` is followed."""
 import textwrap
 
+from snippets import source
+
 from cuvil.frontends.python import Workspace, capture
 from cuvil.ir.types import TensorType
 from cuvil.source import Source
-
-from snippets import source
 
 
 def weights(code: str, name: str, **types: str) -> dict[str, str]:

@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from cuvil.ir.dims import (at_least, at_most, exact_quotient, floordiv, maximum, minimum, modulo, parse_dim, proved_different, substitute,
-                           symbol, symbols)
+from cuvil.ir.dims import at_least, at_most, exact_quotient, floordiv, maximum, minimum, modulo, parse_dim, proved_different, substitute, symbol, symbols
 
 B, T = symbol("B"), symbol("T")
 OPERATIONS = {"+": (lambda a, b: a + b, lambda a, b: a + b), "-": (lambda a, b: a - b, lambda a, b: a - b), "*": (lambda a, b: a * b, lambda a, b: a * b),

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from cuvil.frontends import python
 from cuvil.source import Source
 from cuvil_ide import lints

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import pytest
+
 from cuvil.frontends.python import calls
 from cuvil_ide.session import Session
 

@@ -5,6 +5,7 @@ import ast
 from pathlib import Path
 
 import pytest
+
 from cuvil.frontends import python
 from cuvil.source import Source, apply_edits
 from cuvil_ide import lints

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import pytest
+
 from cuvil.frontends import python
 from cuvil.source import Source, apply_edits
 from cuvil_ide import lints

@@ -1,6 +1,35 @@
 """The vocabulary: importing this package loads every family and so fills DEFINITIONS and SPELLINGS."""
-from . import (activations, arithmetic, attention, casts, comparison, conv, create, einops, elementwise, gather, indexing, joining, layers, linear, losses,
-               movement, nn, normalization, pooling, recurrent, reductions, refused, resample, scan, selection, shape, softmax, special, statistics)
+from . import (
+               activations,
+               arithmetic,
+               attention,
+               casts,
+               comparison,
+               conv,
+               create,
+               einops,
+               elementwise,
+               gather,
+               indexing,
+               joining,
+               layers,
+               linear,
+               losses,
+               movement,
+               nn,
+               normalization,
+               pooling,
+               recurrent,
+               reductions,
+               refused,
+               resample,
+               scan,
+               selection,
+               shape,
+               softmax,
+               special,
+               statistics,
+)
 from .builder import Builder
 from .definition import DEFINITIONS, SPELLINGS, TypeRuleError
 

@@ -8,7 +8,6 @@ from .builder import Builder, number
 from .definition import spelled, unsupported
 from .rules import dtype_of
 
-
 for _name, _torch in (("eq", "eq"), ("ne", "ne not_equal"), ("lt", "lt less"), ("le", "le less_equal"), ("gt", "gt greater"), ("ge", "ge greater_equal")):
     spelled(f"operator.{_name}", *(f"torch.{n}" for n in _torch.split()), *(f"torch.Tensor.{n}" for n in _torch.split()),
             f"numpy.{dict(eq='equal', ne='not_equal', lt='less', le='less_equal', gt='greater', ge='greater_equal')[_name]}")(

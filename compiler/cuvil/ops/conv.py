@@ -13,9 +13,9 @@ from .array import np
 from .builder import Builder
 from .composite import composite
 from .definition import CONVOLUTION, TypeRuleError, define, example, spelled, unsupported
-from .rules import common, numel, shape_of, shapes
 from .indexing import window
 from .joining import padded
+from .rules import common, numel, shape_of, shapes
 from .shape import reshaped, transposed
 
 Pairs = tuple[tuple[Dim, Dim], tuple[Dim, Dim]]

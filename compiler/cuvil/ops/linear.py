@@ -8,11 +8,11 @@ from __future__ import annotations
 from ..ir.dims import Dim, product, proved_different
 from ..ir.function import Op
 from ..ir.types import DType, TensorType
+from .arithmetic import arithmetic
 from .array import np
 from .builder import Builder
 from .composite import composite
 from .definition import CONTRACTION, TypeRuleError, define, example, spelled, unsupported
-from .arithmetic import arithmetic
 from .rules import broadcast, common, numel, shape_of, shapes
 from .shape import expanded, reshaped, transposed
 

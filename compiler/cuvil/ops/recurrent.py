@@ -4,9 +4,9 @@ from __future__ import annotations
 from .builder import Builder
 from .create import filled
 from .definition import example, spelled
+from .joining import chunk
 from .linear import linear
 from .rules import dtype_of, shape_of
-from .joining import chunk
 
 _CELL = dict(x="f32[2, 3]", h="f32[2, 4]")
 

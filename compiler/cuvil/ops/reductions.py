@@ -13,11 +13,11 @@ from typing import Any
 from ..ir.dims import Dim, product
 from ..ir.function import Op
 from ..ir.types import DType, TensorType
+from .arithmetic import arithmetic
 from .array import np
 from .builder import Builder, Number, as_dtype
 from .composite import composite
 from .definition import REDUCTION, TypeRuleError, define, example, spelled, unsupported, values
-from .arithmetic import arithmetic
 from .rules import check_axis, numel
 from .shape import reshaped
 

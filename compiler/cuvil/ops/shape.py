@@ -4,7 +4,6 @@ Every spelling here becomes a few of the movements of movement.py. Views are val
 """
 from __future__ import annotations
 
-
 from ..ir.dims import Dim, Poly, exact_quotient, floordiv, product, proved_different
 from ..ir.function import Op
 from ..ir.types import DType

@@ -8,11 +8,11 @@ import math
 
 from ..ir.function import Op
 from ..ir.types import TensorType
+from .activations import through
+from .arithmetic import arithmetic, float_operand
 from .builder import Builder
 from .composite import composite
 from .definition import example, spelled
-from .activations import through
-from .arithmetic import arithmetic, float_operand
 from .rules import broadcast, common, dtype_of, float_only
 
 LARGE = 1e8                                     # beyond it x^2 + 1 is x^2 in every float type, and x^2 may overflow

@@ -39,7 +39,7 @@ def constant_folding(r: Rewriter, op: Op) -> Op | None:
     types = [r.value(o).type for o in op.operands]
     if any(n is None or t.dtype in (DType.BF16, None) for n, t in zip(numbers, types)):
         return None
-    import numpy as np                       # here, so that a function without scalar constants compiles from the cache without it
+    import numpy as np  # here, so that a function without scalar constants compiles from the cache without it
     with np.errstate(all="ignore"):
         value = DEFINITIONS[op.name].evaluate([np.asarray(n, t.dtype.numpy) for n, t in zip(numbers, types)], dict(op.attrs))
     number = np.asarray(value).item()

@@ -29,10 +29,10 @@ def against_head(session: Session, path: str, function: str) -> tuple[str, str]:
     text = session.source(path).text
     kept = _results.setdefault(session, {})
     if path not in kept or kept[path][:2] != (blob, text):
+        from cuvil.frontends import python
         from cuvil.frontends.python.workspace import Workspace
 
         from . import compare
-        from cuvil.frontends import python
         old = python.analyze(Source(path, _git(path, "cat-file", "blob", blob)), Workspace(session.root))
         kept[path] = blob, text, {d.name: d for d in compare(old, session.facts(path))}
     change = kept[path][2].get(function)

@@ -23,8 +23,8 @@ from cuvil.ir.types import TensorType
 from cuvil.source import Edit, Span
 
 from ..lookup import value_of
-from .rule import Invalid, Rule
 from ..syntax import nodes
+from .rule import Invalid, Rule
 
 if TYPE_CHECKING:
     from cuvil.frontends.python.facts import FileFacts

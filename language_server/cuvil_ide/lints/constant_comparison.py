@@ -21,9 +21,9 @@ import libcst as cst
 from cuvil.diagnostics import Diagnostic, Fix
 from cuvil.source import Edit, Source, Span
 
+from ..syntax import nodes
 from .literal import NotLiteral, literal
 from .rule import Invalid, Rule
-from ..syntax import nodes
 
 if TYPE_CHECKING:
     from cuvil.frontends.python.facts import FileFacts

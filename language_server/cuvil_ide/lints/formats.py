@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from .literal import string
 from ..syntax import nodes
+from .literal import string
 
 if TYPE_CHECKING:
     from cuvil.frontends.python.facts import FileFacts

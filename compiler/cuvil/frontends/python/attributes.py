@@ -9,8 +9,7 @@ from ...ir.types import DType
 from ...ops import SPELLINGS
 from . import classes, scope
 from .library import DTYPES, apply
-from .values import (Instance, Library, Mapping, Opaque, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserClass, UserFunction,
-                     UserModule, Value)
+from .values import Instance, Library, Mapping, Opaque, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserClass, UserFunction, UserModule, Value
 from .walk import Walk, shape_value
 from .workspace import library
 

@@ -8,7 +8,7 @@ from . import classes, layers, methods, pythons, queries, scope
 from .facts import CallFact
 from .library import apply, dtype_named
 from .mutation import in_place
-from .values import (NONE, Instance, Library, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, UserFunction, Value)
+from .values import NONE, Instance, Library, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, UserFunction, Value
 from .walk import DEPTH, SAME_FUNCTION, Frame, Walk, contains_tensor
 from .workspace import dotted
 

@@ -11,8 +11,7 @@ from ...cst import Definition
 from ...ir.function import Op
 from ...ops.builder import Builder
 from . import calls, scope
-from .values import (Deferred, Instance, Library, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, UserFunction,
-                     Value, Weight)
+from .values import Deferred, Instance, Library, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, UserFunction, Value, Weight
 from .walk import Frame, Walk
 
 MODULE = "torch.nn.Module"

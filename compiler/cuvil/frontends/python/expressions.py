@@ -9,7 +9,7 @@ import libcst as cst
 from . import attributes, calls, layers, operators, scope, subscripts
 from .learn import unpacked_shape
 from .values import Mapping, Scalar, Sequence, Tensor, Unknown, UserFunction, Value
-from .walk import Frame, UNROLL, Walk, expression
+from .walk import UNROLL, Frame, Walk, expression
 
 
 @expression(cst.Name, form="the value the name is bound to; a parameter is an `input`")

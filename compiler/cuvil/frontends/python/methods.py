@@ -7,6 +7,7 @@ from .pythons import FUNCTIONS, iterate, python, worked_out
 from .values import NONE, Instance, Mapping, Scalar, Sequence, Tensor, Value, Weight
 from .walk import Walk
 
+
 @python("builtins.list.append")
 def append(walk: Walk, args, keywords, node) -> Value | None:
     if len(args) == 2 and isinstance(args[0], Sequence) and isinstance(args[0].items, list):

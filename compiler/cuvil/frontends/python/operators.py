@@ -10,8 +10,7 @@ import libcst as cst
 from ...ir.dims import Dim, Poly, at_least, at_most, floordiv, modulo, proved_different
 from ...ir.types import DType
 from .library import apply, is_tensor
-from .values import (Instance, Library, Mapping, Opaque, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserClass, UserFunction, Value,
-                     Weight)
+from .values import Instance, Library, Mapping, Opaque, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserClass, UserFunction, Value, Weight
 from .walk import Walk
 
 BINARY: dict[str, tuple[str, str, Callable[[Any, Any], Any]]] = {

@@ -14,8 +14,7 @@ from ...ir.dims import Poly, maximum, minimum
 from ...ops import SPELLINGS
 from . import classes, layers, operators
 from .library import apply
-from .values import (NONE, Instance, Library, Mapping, Opaque, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserClass, UserFunction,
-                     Value, Weight)
+from .values import NONE, Instance, Library, Mapping, Opaque, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserClass, UserFunction, Value, Weight
 from .walk import Walk, contains_tensor
 
 Function = Callable[[Walk, list[Value], dict[str, Value], cst.CSTNode], "Value | None"]

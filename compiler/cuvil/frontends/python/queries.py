@@ -10,6 +10,7 @@ from .pythons import FUNCTIONS, is_a, python
 from .values import Instance, Library, Scalar, Sequence, Shape, Tensor, Value
 from .walk import Walk
 
+
 @python("torch.Tensor.dim", "torch.Tensor.ndimension")
 def dim(walk: Walk, args, keywords, node) -> Value | None:
     if isinstance(args[0], Tensor) and args[0].type.rank is not None:

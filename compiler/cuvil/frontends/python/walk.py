@@ -26,8 +26,7 @@ from ...lineage import Origin
 from ...ops.builder import Builder
 from ...source import Span
 from .facts import CallFact, Problem
-from .values import (Deferred, Instance, Library, Mapping, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserFunction, Value,
-                     Weight, describe)
+from .values import Deferred, Instance, Library, Mapping, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserFunction, Value, Weight, describe
 from .workspace import Namespace, Workspace
 
 STEPS, DEPTH, SAME_FUNCTION, UNROLL = 200_000, 60, 4, 256
