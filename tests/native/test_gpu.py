@@ -102,6 +102,18 @@ def test_what_does_not_run_there_is_refused_with_its_kernel_and_place(target):
         module(lookup, target)
 
 
+# LLVM's SPIR-V back end keeps state between modules; what is made must not depend on what was made before.
+def test_spirv_is_the_same_however_often_it_is_made():
+    from cuvil.llvm.spirv import result_ids_are_unique
+    first = [module(CASES[name], "opencl").code for name in ("integers", "softmax")]
+    module(CASES["integers"], "cuda").code
+    assert [module(CASES[name], "opencl").code for name in ("integers", "softmax")] == first
+    assert all(map(result_ids_are_unique, first))
+    label = first[0].index((2 << 16 | 248).to_bytes(4, "little"))          # OpLabel; its id made that of the first type
+    broken = first[0][:label + 4] + first[0][first[0].index((2 << 16 | 19).to_bytes(4, "little")) + 4:][:4] + first[0][label + 8:]
+    assert not result_ids_are_unique(broken)
+
+
 # --- on a device: Intel's OpenCL runtime for CPUs, from PyPI, in a process of its own ---------------------------------
 
 RUNNER = textwrap.dedent("""

@@ -18,7 +18,7 @@ from ..diagnostics import CuvilError
 from ..loops.memory import Home, Program
 from ..loops.nest import Buffer, Check, Loop, Nest, Statement
 from ..source import Span
-from . import host
+from . import host, spirv
 from .debug import Debug
 from .module import Line, phases
 from .statements import Phase
@@ -86,10 +86,10 @@ class GpuModule:
     def _made(self) -> tuple[str, bytes]:
         module = host.parse(self.source, self.program.target)
         host.optimise(module, self.program.target)
-        machine = host.new_machine(self.program.target)  # LLVM's SPIR-V back end remembers the module before
         text = str(module)
-        code = machine.emit_assembly(module).encode() if self.program.target.kind == "cuda" else machine.emit_object(module)
-        return text, code
+        if self.program.target.kind == "cuda":
+            return text, host.machine(self.program.target).emit_assembly(module).encode()
+        return text, spirv.emit(text)
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:

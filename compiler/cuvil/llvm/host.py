@@ -30,11 +30,6 @@ def target(name: str = "cpu") -> Target:
 
 @lru_cache
 def machine(target: Target) -> llvm.TargetMachine:
-    """LLVM's object for a target; one is enough, except where the back end keeps what it emitted before."""
-    return new_machine(target)
-
-
-def new_machine(target: Target) -> llvm.TargetMachine:
     _ready()
     triple = target.triple or llvm.get_process_triple()
     return llvm.Target.from_triple(triple).create_target_machine(

@@ -73,7 +73,7 @@ def ptx_lines(module: GpuModule) -> tuple[Line, ...]:
     from .module import Line
     made = host.parse(_numbered(module.text), module.target)
     count, source, found = len(module.lines), None, []
-    for text in host.new_machine(module.target).emit_assembly(made).splitlines():
+    for text in host.machine(module.target).emit_assembly(made).splitlines():
         place = _LOC.match(text)
         line = text.split("//")[0].strip()
         if place:
