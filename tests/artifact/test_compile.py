@@ -53,6 +53,21 @@ def test_each_shape_and_type_gets_its_own_library(module):
     assert repr(f).endswith("3 compiled>")
 
 
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "float16", "float32"])
+def test_plain_operators_follow_the_library_that_calls(module, dtype):
+    """The same code and the same element types: halves of torch integers are float32, of NumPy's float64 (or float16 for 8 bits)."""
+    f = module("""
+        @cu.compile
+        def f(x):
+            return x / 2
+    """).f
+    for x in (np.arange(5, dtype=dtype), torch.arange(5, dtype=getattr(torch, dtype)), np.arange(5, dtype=dtype)):
+        for _ in range(2):                             # the second call finds a library that is loaded
+            got, expected = f(x), f.__wrapped__(x)
+            assert type(got) is type(expected) and got.dtype == expected.dtype
+            assert (got == expected).all()
+
+
 def test_several_results_come_as_a_tuple(module):
     f = module("""
         @cu.compile

@@ -23,11 +23,13 @@ Call = Callable[[Sequence[Any]], Any]
 _Start = ctypes.c_char * 0
 
 
-def caller(signature: Signature, library: ctypes.CDLL, model: int) -> Call:
-    """A function of the positional arguments; gives the results, or NotImplemented when an argument is of another type."""
+def caller(signature: Signature, library: ctypes.CDLL, model: int, only: str | None = None) -> Call:
+    """A function of the positional arguments; gives the results, or NotImplemented when an argument is of another type.
+
+    only   "numpy" or "torch": what it was compiled for; the other's values are of another type, whose rules may differ"""
     run = _runner(signature, library, model)
-    of_arrays = _numpy_caller(signature, run)
-    of_tensors: Call | None = None
+    of_arrays = _numpy_caller(signature, run) if only != "torch" else _declined
+    of_tensors: Call | None = _declined if only == "numpy" else None
 
     def call(arguments: Sequence[Any]) -> Any:
         nonlocal of_tensors
@@ -43,6 +45,10 @@ def caller(signature: Signature, library: ctypes.CDLL, model: int) -> Call:
         return of_tensors(arguments)
 
     return call
+
+
+def _declined(arguments: Sequence[Any]) -> Any:
+    return NotImplemented
 
 
 def _runner(signature: Signature, library: ctypes.CDLL, model: int) -> Callable[..., None]:

@@ -20,8 +20,10 @@ from .signature import Signature
 class Library:
     """A loaded library. Call it with NumPy arrays or torch tensors; `manifest` says what it is."""
 
-    def __init__(self, path: str | os.PathLike[str], parameters: str | os.PathLike[str] | None = None, threads: int = 0) -> None:
-        """parameters: the .safetensors file, by default the one beside the library; threads: 0 for all processors.
+    def __init__(self, path: str | os.PathLike[str], parameters: str | os.PathLike[str] | None = None, threads: int = 0,
+                 only: str | None = None) -> None:
+        """parameters: the .safetensors file, by default the one beside the library; threads: 0 for all processors; only: "numpy" or
+        "torch", if it is to be called with arrays or tensors alone.
 
         CuvilError when it is not a library of Cuvil, or its parameters are missing or of another model."""
         self.path = Path(path).absolute()
@@ -32,7 +34,7 @@ class Library:
         self._model = self._library.cuvil_load(os.fsencode(self.parameters) if self.parameters else None, threads)
         if not self._model:
             raise CuvilError(self._library.cuvil_last_error().decode("utf-8", "replace"), code="CUV022")
-        self.call = caller(self.signature, self._library, self._model)
+        self.call = caller(self.signature, self._library, self._model, only)
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -75,14 +77,14 @@ def load(path: str | os.PathLike[str], parameters: str | os.PathLike[str] | None
     return Library(path, parameters, threads)
 
 
-def load_built(built: Built) -> Library:
+def load_built(built: Built, only: str | None = None) -> Library:
     """What was just built, from the cache; through a file that is gone again when there is no cache."""
     if built.cached is not None and built.parameters is None:
-        return Library(built.cached)
+        return Library(built.cached, only=only)
     with tempfile.TemporaryDirectory(prefix="cuvil-") as folder:
         path = Path(folder, f"lib{built.signature.c_name}.so")
         built.write(path)                    # mapped files stay readable when their names are gone
-        return Library(path)
+        return Library(path, only=only)
 
 
 def _open(path: Path) -> ctypes.CDLL:

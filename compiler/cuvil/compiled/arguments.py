@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..diagnostics import CuvilError
@@ -43,9 +43,16 @@ def type_of_argument(name: str, value: Any) -> Any:
     raise CuvilError(f"argument {name} is a {type(value).__name__}", expected="a tensor, a number, a string, None, or a tuple of these")
 
 
-def key_of(types: Mapping[str, Any]) -> tuple:
+def library_of(values: Iterable[Any]) -> str | None:
+    """"torch" or "numpy": whose rules a call with these arguments lives by; a tensor among arrays makes the arrays tensors."""
+    from ..artifact.call import is_array, is_tensor
+    kinds = {"torch" if is_tensor(value) else "numpy" for value in values if is_tensor(value) or is_array(value)}
+    return max(kinds, default=None)
+
+
+def key_of(types: Mapping[str, Any], library: str | None = None) -> tuple:
     """Keeps apart what Python calls equal: 1, 1.0 and True; 0.0 and -0.0."""
-    return tuple((name, repr(value) if is_value(value) else value) for name, value in types.items())
+    return library, *((name, repr(value) if is_value(value) else value) for name, value in types.items())
 
 
 def is_value(value: Any) -> bool:

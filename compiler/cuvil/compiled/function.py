@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..diagnostics import CuvilError
-from .arguments import check_settings, check_shapes, key_of, same, type_of, type_of_argument
+from .arguments import check_settings, check_shapes, key_of, library_of, same, type_of, type_of_argument
 from .options import Options
 from .source import source_of
 
@@ -62,7 +62,7 @@ class Compiled:
     def _first_call(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         try:
             given = self._given(arguments, keywords)
-            library = self._compile({name: type_of_argument(name, value) for name, value in given.items()})
+            library = self._compile({name: type_of_argument(name, value) for name, value in given.items()}, library_of(given.values()))
         except CuvilError as error:
             if self.options.fallback != "eager":
                 raise
@@ -86,12 +86,12 @@ class Compiled:
 
     # Compiling
 
-    def _compile(self, types: Mapping[str, Any]) -> Library:
+    def _compile(self, types: Mapping[str, Any], library: str | None = None) -> Library:
         from ..artifact.load import load_built
         if self._is_for_a_device:
             raise CuvilError(f"{self.__qualname__} is compiled for {self.options.target}, which cannot be called from Python",
                              expected='target="cpu"', hint=f"{self.__name__}.save(...) writes the device code")
-        key = key_of(types)
+        key = key_of(types, library)
         with self._lock:
             if key in self._libraries:
                 return self._libraries[key]
@@ -99,22 +99,22 @@ class Compiled:
             if key in self._refused:
                 raise self._refused[key]
             try:
-                built = self._build(self._stages(types))
-                library = load_built(built)
+                built = self._build(self._stages(types, library))
+                loaded = load_built(built, library)
             except CuvilError as error:
                 self._refused[key] = error
                 raise
-            self._libraries[key], self._built[key] = library, built
+            self._libraries[key], self._built[key] = loaded, built
             while len(self._libraries) > KEPT:
                 oldest, _ = self._libraries.popitem(last=False)
                 del self._built[oldest]
             self._calls = tuple(kept.call for key, kept in reversed(self._libraries.items()) if self._called_by_position(key, kept))
-            return library
+            return loaded
 
     def _called_by_position(self, key: tuple, library: Library) -> bool:
         """Its tensors are the first parameters and everything else is the default, so types alone tell that a call is for it."""
         names = [slot.name for slot in library.signature.inputs]
-        return names == list(inspect.signature(self.__wrapped__).parameters)[:len(names)] and all(not isinstance(each, str) for _, each in key)
+        return names == list(inspect.signature(self.__wrapped__).parameters)[:len(names)] and all(not isinstance(each, str) for _, each in key[1:])
 
     def _build(self, stages: Stages) -> Built:
         from ..artifact.build import build
@@ -124,22 +124,23 @@ class Compiled:
         """The stages of the function, for given shapes (tuples, or types such as "f32[2, 3]"), or symbolic as it declares them."""
         return self._stages(None if shapes is None else self._types_of(shapes))
 
-    def _stages(self, types: Mapping[str, Any] | None) -> Stages:
+    def _stages(self, types: Mapping[str, Any] | None, library: str | None = None) -> Stages:
         from ..artifact.build import relative_to
         from ..pipeline import Stages
-        function, text = self._capture(types)
+        function, text = self._capture(types, library)
         path = function.origin.span.path if function.origin else ""
         return Stages.of(relative_to(function, str(Path(path).parent)), self.options.target, self.options.opt_level,
                          sources={Path(path).name: text})
 
-    def _capture(self, types: Mapping[str, Any] | None) -> tuple[Function, str]:
+    def _capture(self, types: Mapping[str, Any] | None, library: str | None = None) -> tuple[Function, str]:
         from ..frontends.python import Workspace, capture
         source = source_of(self.__wrapped__)
         if types is None and self.options.input_shapes:
             types = self._types_of(self.options.input_shapes)
         elif types is not None:
             check_shapes(self.__qualname__, self.options.input_shapes, types)
-        return capture(source, self.__qualname__, dict(types) if types is not None else None, Workspace(Path(source.path).parent)), source.text
+        inputs, workspace = dict(types) if types is not None else None, Workspace(Path(source.path).parent)
+        return capture(source, self.__qualname__, inputs, workspace, library), source.text
 
     def _types_of(self, shapes: Mapping[str, Any]) -> dict[str, Any]:
         """Shapes as types; numbers and None are values of parameters that are no tensors."""

@@ -30,7 +30,7 @@ class CompiledModule(Compiled):
         self.model = model
         self.__wrapped__ = model.forward
 
-    def _capture(self, types: Mapping[str, Any] | None) -> tuple[Function, str]:
+    def _capture(self, types: Mapping[str, Any] | None, library: str | None = None) -> tuple[Function, str]:
         from ..frontends.python import Workspace
         from ..frontends.python.live import capture_module, is_layer, package_root, source_around
         source = source_around(self.model) if is_layer(self.model) else source_of(type(self.model).forward)

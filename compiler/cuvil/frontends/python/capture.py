@@ -29,10 +29,12 @@ FRAMES = 12_000                                # Python frames the walk may nest
 assert expressions and statements              # their tables are filled by importing them
 
 
-def capture(source: Source, name: str, inputs: dict[str, TensorType] | None = None, workspace: Workspace | None = None) -> Function:
+def capture(source: Source, name: str, inputs: dict[str, TensorType] | None = None, workspace: Workspace | None = None,
+            library: str | None = None) -> Function:
     """The CIR of a function or method ("Block.forward") for a call; CuvilError, with the place, when it cannot be compiled.
 
-    inputs: by parameter, the type of a tensor, or the value of anything else; the others take their defaults or declared types."""
+    inputs   by parameter, the type of a tensor, or the value of anything else; the others take their defaults or declared types
+    library  "torch" or "numpy": what the tensors of the call are, hence whose promotion rules hold; None: as the code suggests"""
     deep_enough()
     workspace = workspace if workspace is not None else Workspace()
     workspace.look_again()
@@ -47,7 +49,7 @@ def capture(source: Source, name: str, inputs: dict[str, TensorType] | None = No
     if definition.error is not None or not isinstance(definition.node, cst.FunctionDef):
         line, column = definition.error_place
         raise CuvilError(f"syntax error: {definition.error}", Span(source.path, line, column, line, column + 1))
-    _, outcome = walked(workspace, CAPTURE_STEPS, home, definition, inputs or {}, cls)
+    _, outcome = walked(workspace, CAPTURE_STEPS, home, definition, inputs or {}, cls, library)
     if outcome.refusal is not None:
         raise outcome.refusal
     if outcome.function is None or not outcome.function.results:
@@ -80,14 +82,15 @@ class Outcome:
 
 
 def walked(workspace: Workspace, steps: int, namespace: Namespace, definition: Definition, inputs: dict[str, TensorType] | None,
-           cls: UserClass | None = None) -> tuple[Walk, Outcome]:
+           cls: UserClass | None = None, library: str | None = None) -> tuple[Walk, Outcome]:
     """The walk of a function; a second one, when the first found out the element type of an input that was declared without."""
     walk = Walk(workspace, steps)
+    walk.given = library
     outcome = walk_function(walk, namespace, definition, inputs, cls)
     dtypes = learn.dtypes_met(walk)
     if dtypes:
         again = Walk(workspace, steps)
-        again.dtypes = dtypes
+        again.dtypes, again.given = dtypes, library
         return again, walk_function(again, namespace, definition, inputs, cls)
     return walk, outcome
 

@@ -19,7 +19,7 @@ from . import calls, scope
 from .facts import Entry
 from .library import dtype_named
 from .values import Library, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserFunction, Value
-from .walk import Frame, Walk, guessed_library
+from .walk import Frame, Walk, library_of
 from .workspace import dotted, library
 
 JAXTYPING: dict[str, DType | None] = {
@@ -83,7 +83,7 @@ def inputs_of(walk: Walk, function: UserFunction, entry: Entry | None, given: di
 
 
 def _input(walk: Walk, name: str, place: int, type: TensorType, declared: object, function: UserFunction) -> Tensor:
-    at = declared.library if isinstance(declared, Declared) and declared.library else guessed_library(walk.frame)
+    at = library_of(walk, declared.library if isinstance(declared, Declared) else None)
     walk.symbols.update(type.symbols)
     walk.builder.origins = (walk.parameter_origin(name),)
     tensor = walk.tensor(walk.builder.input(name, place, type), at)

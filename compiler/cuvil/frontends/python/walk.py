@@ -10,6 +10,7 @@ understood is Unknown with a reason, and the first thing that cannot be compiled
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -71,6 +72,7 @@ class Walk:
         self.refusal: CuvilError | None = None
         self.learned: dict[int, Tensor] = {}               # Untyped parameters that turned out to be tensors
         self.dtypes: dict[int, DType] = {}                 # element types of inputs, found by an earlier walk
+        self.given: str | None = None                      # of which library the arguments of this call are, if it is a call
         self.sizes: dict[str, Dim] = {}                    # symbols whose size was learnt
         self.changed: dict[int, Value] = {}                # storage -> what is in it after an in-place change
         self.shared: set[int] = set()                      # storages that some view looks into
@@ -342,6 +344,21 @@ def shape_value(of: Value) -> Value:
     if isinstance(of, (Tensor, Untyped)):
         return Shape(of)
     return Unknown("shape of an unknown value")
+
+
+def library_of(walk: Walk, declared: str | None) -> str:
+    """torch or NumPy, whose rules an input lives by: what is given decides, then what is declared, then a guess.
+
+    Arrays given to code that calls torch, which would fail uncompiled, are taken as the tensors it asks for."""
+    if walk.given == "torch":
+        return "torch"
+    if walk.given == "numpy" and declared != "torch" and not _CALLS_TORCH.search(_COMMENT.sub("", walk.frame.definition.text)):
+        return "numpy"
+    return declared or guessed_library(walk.frame)
+
+
+_CALLS_TORCH = re.compile(r"(?<![\w.])(torch|F|nn)\.\w")
+_COMMENT = re.compile(r"#.*")
 
 
 def guessed_library(frame: Frame) -> str:
