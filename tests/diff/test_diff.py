@@ -61,7 +61,8 @@ def test_a_renamed_function_is_the_same_function():
 
 
 def test_a_helper_that_is_drawn_out_is_the_same():
-    after = BASE.replace("def f(", "def helper(x, y):\n    return torch.relu(x + y)\n\ndef f(").replace("torch.relu(x + y)\n    return torch.s", "helper(x, y)\n    return torch.s")
+    after = BASE.replace("def f(", "def helper(x, y):\n    return torch.relu(x + y)\n\ndef f(").replace(
+        "torch.relu(x + y)\n    return torch.s", "helper(x, y)\n    return torch.s")
     assert verdict(BASE, after) == "cosmetic"
 
 

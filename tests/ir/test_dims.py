@@ -62,7 +62,8 @@ def test_an_exact_quotient_multiplies_back(one, other):
         assert quotient * other[0] == one[0]
 
 
-@pytest.mark.parametrize("a, b, quotient", [(B * T * 12, T * 4, 3 * B), (B * T + 2 * T, T, B + 2), ((B + 1) * (T + 2), T + 2, B + 1), (B + 1, 2, None), (0, B, 0)])
+@pytest.mark.parametrize("a, b, quotient", [(B * T * 12, T * 4, 3 * B), (B * T + 2 * T, T, B + 2),
+                                            ((B + 1) * (T + 2), T + 2, B + 1), (B + 1, 2, None), (0, B, 0)])
 def test_quotients(a, b, quotient):
     assert exact_quotient(a, b) == quotient
 

@@ -40,7 +40,8 @@ WRONG = [
     (dict(code="x // 0", x="i32[4]"), "integer division of i32[4] by zero", "argument"),
     (dict(code="x.amax(1)", x="f32[4, 0]"), "without elements", "argument"),
     (dict(code="F.scaled_dot_product_attention(q, k, k)", q="f32[2, 3, 8]", k="f32[2, 5, 4]"), "8 and 4 features", "shape-mismatch"),
-    (dict(code="F.scaled_dot_product_attention(q, q, q, attn_mask=m)", q="f32[2, 3, 8]", m="bool[4, 4]"), "attention mask bool[4, 4] for scores of (2, 3, 3)", "shape-mismatch"),
+    (dict(code="F.scaled_dot_product_attention(q, q, q, attn_mask=m)", q="f32[2, 3, 8]", m="bool[4, 4]"),
+     "attention mask bool[4, 4] for scores of (2, 3, 3)", "shape-mismatch"),
     (dict(code="F.scaled_dot_product_attention(q, q, q, attn_mask=m)", q="f16[2, 3, 8]", m="f32[3, 3]"), "a mask of f32[3, 3]", "dtype-mismatch"),
     (dict(code="x + 300", library="numpy", x="u8[4]"), "add of u8[4] with 300", "argument"),
 ]
@@ -53,7 +54,8 @@ UNCOMPILED = [dict(code="torch.sort(x)", x="f32[4]"), dict(code="torch.empty(3)"
 SILENT = [dict(code="x + y", x="f32[B, 3]", y="f32[C, 3]"), dict(code="x @ y", x="f32[B, T]", y="f32[U, 4]"), dict(code="x + y", x="f32[B]", y="f32[7]"),
           dict(code="x.reshape(-1, 4)", x="f32[B, T]"), dict(code="x[7]", x="f32[T]"),
           dict(code="torch.cat([x, y])", x="f32[B, C]", y="f32[T, D]"), dict(code="x[:, :4]", x="f32[B, T]"), dict(code="x + y", x="f32[...]", y="f32[3]"),
-          dict(code="torch.softmax(x, 5)", x="f32[...]"), dict(code="x.sum(3)", x="?[...]"), dict(code="x * y", x="?[2]", y="f32[2]"), dict(code="x.sum()", x="?[2, 3]")]
+          dict(code="torch.softmax(x, 5)", x="f32[...]"), dict(code="x.sum(3)", x="?[...]"), dict(code="x * y", x="?[2]", y="f32[2]"),
+          dict(code="x.sum()", x="?[2, 3]")]
 
 
 def build(code, library="torch", **inputs):

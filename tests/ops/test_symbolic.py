@@ -21,13 +21,18 @@ CASES = [
     ("x.view(x.shape[0], x.shape[1], 2, 2).transpose(1, 2)", "f32[B, T, 4]", "f32[B, 2, T, 2]"), ("x.flatten(0, 1)", "f32[B, T, 4]", "f32[B*T, 4]"),
     ("torch.softmax(x, -1)", "f32[B, T]", "f32[B, T]"), ("x.mean(1)", "f32[B, T]", "f32[B]"), ("x.var(0, unbiased=False)", "f32[B, T]", "f32[T]"),
     ("x @ x.mT", "f32[B, T]", "f32[B, B]"), ("x[:, -1]", "f32[B, T]", "f32[B]"), ("x[:, :1]", "f32[B, T]", "f32[B, 1]"),
-    ("x[:, x.shape[1] // 2:]", "f32[B, T]", "f32[B, -(T // 2) + T]"), ("torch.cat([x, x], 1)", "f32[B, T]", "f32[B, 2*T]"), ("x[:, None].expand(-1, 3, -1)", "f32[B, T]", "f32[B, 3, T]"),
+    ("x[:, x.shape[1] // 2:]", "f32[B, T]", "f32[B, -(T // 2) + T]"), ("torch.cat([x, x], 1)", "f32[B, T]", "f32[B, 2*T]"),
+    ("x[:, None].expand(-1, 3, -1)", "f32[B, T]", "f32[B, 3, T]"),
     ("torch.arange(x.shape[1]) + x", "f32[B, T]", "f32[B, T]"), ("torch.zeros(x.shape[1], x.shape[0]) + x.T", "f32[B, T]", "f32[T, B]"),
     ("torch.tril(x @ x.mT)", "f32[B, T]", "f32[B, B]"), ("x.argmax(1)", "f32[B, T]", "i64[B]"), ("x.repeat(1, 2)", "f32[B, T]", "f32[B, 2*T]"),
-    ("F.scaled_dot_product_attention(x, x, x, is_causal=True)", "f32[B, 2, T, 4]", "f32[B, 2, T, 4]"), ("F.layer_norm(x, (4,))", "f32[B, T, 4]", "f32[B, T, 4]"),
-    ("torch.einsum('bti,bsi->bts', x, x)", "f32[B, T, 4]", "f32[B, T, T]"), ("F.pad(x, (1, 2))", "f32[B, T]", "f32[B, T + 3]"), ("x * x.shape[1]", "f32[B, T]", "f32[B, T]"),
-    ("F.max_pool2d(x, 1)", "f32[B, 1, T, T]", "f32[B, 1, T, T]"), ("torch.chunk(x, 2, -1)[1]", "f32[B, T, 6]", "f32[B, T, 3]"), ("x.unflatten(1, (-1, 2))", "f32[B, 2*T]", "f32[B, T, 2]"),
-    ("x.cumsum(1)", "f32[B, T]", "f32[B, T]"), ("F.conv2d(x, torch.ones(1, 1, 3, 3), padding=1)", "f32[B, 1, T, T]", "f32[B, 1, T, T]"), ("x.flip(1)", "f32[B, T]", "f32[B, T]"),
+    ("F.scaled_dot_product_attention(x, x, x, is_causal=True)", "f32[B, 2, T, 4]", "f32[B, 2, T, 4]"),
+    ("F.layer_norm(x, (4,))", "f32[B, T, 4]", "f32[B, T, 4]"),
+    ("torch.einsum('bti,bsi->bts', x, x)", "f32[B, T, 4]", "f32[B, T, T]"), ("F.pad(x, (1, 2))", "f32[B, T]", "f32[B, T + 3]"),
+    ("x * x.shape[1]", "f32[B, T]", "f32[B, T]"),
+    ("F.max_pool2d(x, 1)", "f32[B, 1, T, T]", "f32[B, 1, T, T]"), ("torch.chunk(x, 2, -1)[1]", "f32[B, T, 6]", "f32[B, T, 3]"),
+    ("x.unflatten(1, (-1, 2))", "f32[B, 2*T]", "f32[B, T, 2]"),
+    ("x.cumsum(1)", "f32[B, T]", "f32[B, T]"), ("F.conv2d(x, torch.ones(1, 1, 3, 3), padding=1)", "f32[B, 1, T, T]", "f32[B, 1, T, T]"),
+    ("x.flip(1)", "f32[B, T]", "f32[B, T]"),
 ]
 
 

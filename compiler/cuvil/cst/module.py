@@ -29,8 +29,8 @@ WRAPPER = "class _:\n"
 NESTING_LIMIT, CHAIN_LIMIT = 200, 1200        # beyond these libcst's parser overflows its stack or takes seconds
 
 _HIDDEN = tuple(kind for home in (whitespace, op) for kind in vars(home).values()
-                if isinstance(kind, type) and issubclass(kind, cst.CSTNode) and kind.__module__ == home.__name__) + (cst.LeftParen, cst.RightParen, cst.LeftSquareBracket,
-                cst.RightSquareBracket, cst.LeftCurlyBrace, cst.RightCurlyBrace, cst.Newline, cst.EmptyLine)
+                if isinstance(kind, type) and issubclass(kind, cst.CSTNode) and kind.__module__ == home.__name__) + (
+    cst.LeftParen, cst.RightParen, cst.LeftSquareBracket, cst.RightSquareBracket, cst.LeftCurlyBrace, cst.RightCurlyBrace, cst.Newline, cst.EmptyLine)
 _VISIBLE_OPERATORS = (cst.BaseBinaryOp, cst.BaseUnaryOp, cst.BaseBooleanOp, cst.BaseCompOp, cst.BaseAugOp)
 
 

@@ -96,7 +96,8 @@ composite("relu", lambda operands, attrs: operands[0], lambda b, operands, attrs
           [example("F.relu(x)", x="f32[2, 3]"), example("x.relu()", x="i32[4]"), example("torch.relu(x)", x=values("f32", [math.nan, -0.0, 1.0]))])
 for _name, _decompose, _summary, _examples in (
         ("sigmoid", _sigmoid, "1 / (1 + exp(-x))", ["torch.sigmoid(x)", "x.sigmoid()", "F.sigmoid(x * 100)"]),
-        ("silu", _silu, "x sigmoid(x)", ["F.silu(x)"]), ("gelu", _gelu, "x times the normal distribution function of x", ["F.gelu(x)", "F.gelu(x, approximate='tanh')"]),
+        ("silu", _silu, "x sigmoid(x)", ["F.silu(x)"]),
+        ("gelu", _gelu, "x times the normal distribution function of x", ["F.gelu(x)", "F.gelu(x, approximate='tanh')"]),
         ("elu", _elu, "x above 0, alpha (exp(x) - 1) below", ["F.elu(x)", "F.elu(x, alpha=0.5)"]),
         ("leaky_relu", _leaky_relu, "x above 0, slope x below", ["F.leaky_relu(x, 0.2)"]),
         ("softplus", _softplus, "log(1 + exp(x))", ["F.softplus(x)", "F.softplus(x * 30, beta=2)"]),
@@ -153,7 +154,8 @@ def leaky_relu(b: Builder, input, negative_slope=0.01, inplace=False):
     return b.emit("leaky_relu", input, slope=float(negative_slope))
 
 
-@spelled("torch.nn.functional.prelu", "torch.prelu", examples=[example("F.prelu(x, w)", x="f32[2, 4, 3]", w="f32[4]"), example("F.prelu(x, w)", x="f32[5]", w="f32[1]")])
+@spelled("torch.nn.functional.prelu", "torch.prelu",
+         examples=[example("F.prelu(x, w)", x="f32[2, 4, 3]", w="f32[4]"), example("F.prelu(x, w)", x="f32[5]", w="f32[1]")])
 def prelu(b: Builder, input, weight):
     """Slopes belong to axis 1, whatever the rank."""
     own, many = shape_of(input), shape_of(weight)

@@ -49,7 +49,8 @@ def _infer_conv2d(operands, attrs):
         raise TypeRuleError(f"conv2d of {x} with weight {weight}: the input has {x.shape[1]} channels, the weight takes {weight.shape[1] * groups}"
                             + (f" in {groups} groups" if groups != 1 else ""), f"an input of {weight.shape[1] * groups} channels on axis 1")
     if isinstance(weight.shape[0], int) and weight.shape[0] % groups:
-        raise TypeRuleError(f"conv2d with weight {weight} in {groups} groups: {weight.shape[0]} outputs do not divide", "a number of groups that divides the outputs")
+        raise TypeRuleError(f"conv2d with weight {weight} in {groups} groups: {weight.shape[0]} outputs do not divide",
+                            "a number of groups that divides the outputs")
     return TensorType((x.shape[0], weight.shape[0], *spatial(x, weight.shape[2:], attrs, "conv2d")), dtype)
 
 
@@ -74,10 +75,12 @@ def _conv2d(arrays, attrs):
 
 define("conv2d", CONVOLUTION, arity=2, infer=_infer_conv2d, evaluate=_conv2d, summary="sums of products of windows of an image with a kernel",
        flops=lambda type, operands, attrs: 2 * numel(type) * product(operands[1].shape[1:]) if operands[1].shape else 0,
-       examples=(example("F.conv2d(x, w)", x="f32[2, 3, 6, 5]", w="f32[4, 3, 3, 2]"), example("F.conv2d(x, w, c, stride=2, padding=1)", x="f32[1, 2, 7, 8]", w="f32[3, 2, 3, 3]", c="f32[3]"),
+       examples=(example("F.conv2d(x, w)", x="f32[2, 3, 6, 5]", w="f32[4, 3, 3, 2]"),
+                 example("F.conv2d(x, w, c, stride=2, padding=1)", x="f32[1, 2, 7, 8]", w="f32[3, 2, 3, 3]", c="f32[3]"),
                  example("F.conv2d(x, w, padding='same', dilation=(1, 3))", x="f32[1, 4, 7, 9]", w="f32[3, 4, 2, 4]"),
                  example("F.conv2d(x, w, c, groups=2, stride=(2, 1), padding=(1, 2))", x="f32[1, 4, 7, 9]", w="f32[6, 2, 3, 3]", c="f32[6]"),
-                 example("F.conv1d(x, w, c, padding=1)", x="f32[2, 3, 8]", w="f32[4, 3, 3]", c="f32[4]"), example("F.conv1d(x, w, groups=3)", x="f32[3, 8]", w="f32[3, 1, 2]"),
+                 example("F.conv1d(x, w, c, padding=1)", x="f32[2, 3, 8]", w="f32[4, 3, 3]", c="f32[4]"),
+                 example("F.conv1d(x, w, groups=3)", x="f32[3, 8]", w="f32[3, 1, 2]"),
                  example("F.conv2d(x, w)", x="f32[3, 6, 5]", w="f32[4, 3, 3, 3]"), example("F.conv2d(x, w)", x="f16[1, 8, 6, 5]", w="f16[4, 8, 3, 3]")))
 
 
@@ -196,7 +199,8 @@ def conv_transpose2d(b: Builder, input, weight, bias=None, stride=1, padding=0, 
     images = reshaped(b, input, (1, *shape_of(input))) if alone else input
     stride, dilation, extra = pair(stride), pair(dilation), pair(output_padding)
     if any(e >= max(s, d) for e, s, d in zip(extra, stride, dilation) if e):
-        raise TypeRuleError(f"conv_transpose2d with output_padding {extra} and stride {stride}", "an output_padding smaller than the stride or the dilation", "argument")
+        raise TypeRuleError(f"conv_transpose2d with output_padding {extra} and stride {stride}",
+                            "an output_padding smaller than the stride or the dilation", "argument")
     result = b.emit("conv_transpose2d", images, weight, stride=stride, padding=pair(padding), dilation=dilation, extra=extra, groups=groups)
     if bias is not None:
         result = b.emit("add", result, reshaped(b, bias, (shape_of(bias)[0], 1, 1)))

@@ -38,7 +38,8 @@ for _name, _value in (("zeros", 0), ("ones", 1)):
                               filled(b, sizes((shape,) if isinstance(shape, (tuple, list)) else (shape,)), _value, as_dtype(dtype) if dtype else DType.F64))
     spelled(f"torch.{_name}_like")(lambda b, input, dtype=None, device=None, requires_grad=False, memory_format=None, layout=None, *, _value=_value:
                                    filled(b, shape_of(input), _value, dtype or dtype_of(input)))
-    spelled(f"numpy.{_name}_like")(lambda b, a, dtype=None, order="K", *, _value=_value: filled(b, shape_of(a), _value, as_dtype(dtype) if dtype else dtype_of(a)))
+    spelled(f"numpy.{_name}_like")(
+        lambda b, a, dtype=None, order="K", *, _value=_value: filled(b, shape_of(a), _value, as_dtype(dtype) if dtype else dtype_of(a)))
     spelled(f"torch.Tensor.new_{_name}")(lambda b, self, *size, dtype=None, device=None, requires_grad=False, _value=_value:
                                          filled(b, sizes(size), _value, dtype or dtype_of(self)))
 

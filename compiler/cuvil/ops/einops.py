@@ -86,7 +86,8 @@ def _sizes(x: Op, left: Side, pattern: str, given: dict[str, Dim]) -> dict[str, 
         unknown = [n for n in group if n not in sizes]
         known = product([sizes[n] for n in group if n in sizes])
         if len(unknown) > 1:
-            raise TypeRuleError(f"the pattern {pattern!r}: the sizes of {' and '.join(unknown)} do not follow from {x.type}", "all but one size of a group as arguments", "argument")
+            raise TypeRuleError(f"the pattern {pattern!r}: the sizes of {' and '.join(unknown)} do not follow from {x.type}",
+                                "all but one size of a group as arguments", "argument")
         if unknown:
             quotient = exact_quotient(dim, known)
             if quotient is None and isinstance(dim, int) and isinstance(known, int):
@@ -108,7 +109,8 @@ def _merged(b: Builder, x: Op, right: Side, sizes) -> Op:
 
 @spelled("einops.rearrange", examples=[
     example("einops.rearrange(x, 'b t (h d) -> b h t d', h=2)", x="f32[2, 3, 8]"), example("einops.rearrange(x, 'b h t d -> b t (h d)')", x="f32[2, 3, 4, 5]"),
-    example("einops.rearrange(x, 'b c (h p1) (w p2) -> b (h w) (p1 p2 c)', p1=2, p2=3)", x="f32[1, 3, 4, 6]"), example("einops.rearrange(x, '... a b -> ... b a')", x="f32[2, 3, 4, 5]"),
+    example("einops.rearrange(x, 'b c (h p1) (w p2) -> b (h w) (p1 p2 c)', p1=2, p2=3)", x="f32[1, 3, 4, 6]"),
+    example("einops.rearrange(x, '... a b -> ... b a')", x="f32[2, 3, 4, 5]"),
     example("einops.rearrange(x, 'b c -> b 1 c 1')", x="f32[2, 3]"), example("einops.rearrange(x, 'b (n) () -> (b n)')", x="f32[2, 3, 1]")])
 def rearrange(b: Builder, /, tensor, pattern, **axes_lengths):
     x = _one(b, tensor)

@@ -65,8 +65,10 @@ movement("take", _infer_take,
           lambda arrays, attrs: np.take(arrays[0], _check(arrays[1], arrays[0].shape[attrs["axis"]], attrs["negative"]), attrs["axis"]),
           _take_at, "rows of an axis picked by an index tensor",
           [example("x[i]", x="f32[5, 3]", i=values("i64", [-1, 0, 2])), example("x[:, i]", x="f32[2, 5]", i=values("i64", [[4, 0], [1, 1]])),
-           example("F.embedding(i, w)", i=values("i64", [[0, 3], [2, 2]]), w="f32[5, 4]"), example("torch.index_select(x, 1, i)", x="f32[2, 5]", i=values("i64", [4, 0])),
-           example("np.take(x, i, axis=0)", x="f32[5, 3]", i=values("i64", [3, 0])), example("x[i, j]", x="f32[5, 4]", i=values("i64", [-1, 0]), j=values("i64", [2, 3])),
+           example("F.embedding(i, w)", i=values("i64", [[0, 3], [2, 2]]), w="f32[5, 4]"),
+           example("torch.index_select(x, 1, i)", x="f32[2, 5]", i=values("i64", [4, 0])),
+           example("np.take(x, i, axis=0)", x="f32[5, 3]", i=values("i64", [3, 0])),
+           example("x[i, j]", x="f32[5, 4]", i=values("i64", [-1, 0]), j=values("i64", [2, 3])),
            example("x[i]", x="f32[5]", i=values("i64", 2))],
           arity=2, guard=lambda type, operands, attrs, index, read: _inside(_take_index(type, operands, attrs, index, read), operands[0].shape[attrs["axis"]]))
 
@@ -108,7 +110,8 @@ def _gather_at(type, operands, attrs, index, read):
 
 
 movement("gather", _infer_gather, _gather, _gather_at, "along an axis, the element at the position that the index tensor gives",
-          [example("torch.gather(x, 1, i)", x="f32[2, 5]", i=values("i64", [[4, 0, 1]])), example("x.gather(0, i)", x="f32[3, 2]", i=values("i64", [[2, 0], [1, 1]])),
+          [example("torch.gather(x, 1, i)", x="f32[2, 5]", i=values("i64", [[4, 0, 1]])),
+           example("x.gather(0, i)", x="f32[3, 2]", i=values("i64", [[2, 0], [1, 1]])),
            example("np.take_along_axis(x, i, axis=1)", x="f32[2, 5]", i=values("i64", [[-1], [0]]))],
           arity=2, guard=lambda type, operands, attrs, index, read: _inside(
               _position(read(1, tuple(index)), operands[0].shape[attrs["axis"]], attrs["negative"]), operands[0].shape[attrs["axis"]]))

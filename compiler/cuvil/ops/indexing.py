@@ -91,7 +91,8 @@ def getitem(b: Builder, x, index):
         elif isinstance(item, (int, Poly)):
             place = _from_end(item, size)
             if at_least(-1 - place, 0) or at_least(place - size, 0):
-                raise TypeRuleError(f"index {item} on axis {axis} of {x.type}, which has size {size}", f"an index from -{size} to {size - 1}" if isinstance(size, int)
+                raise TypeRuleError(f"index {item} on axis {axis} of {x.type}, which has size {size}",
+                                    f"an index from -{size} to {size - 1}" if isinstance(size, int)
                                     else "an index inside the axis", "index-out-of-range")
             ranges[axis] = (place, 1, 1)
         else:

@@ -74,7 +74,8 @@ def _conv_parameters(rank: int):
     def parameters(**c):
         channels = exact_quotient(c["in_channels"], c["groups"])
         if channels is None:
-            raise TypeRuleError(f"Conv with {c['in_channels']} input channels in {c['groups']} groups", "a number of groups that divides the channels", "argument")
+            raise TypeRuleError(f"Conv with {c['in_channels']} input channels in {c['groups']} groups",
+                                "a number of groups that divides the channels", "argument")
         return _types(c, weight=(c["out_channels"], channels, *_kernel(c["kernel_size"], rank)), bias=(c["out_channels"],) if c["bias"] else None)
     return parameters
 
@@ -96,7 +97,8 @@ def _transposed_parameters(rank: int):
     def parameters(**c):
         channels = exact_quotient(c["out_channels"], c["groups"])
         if channels is None:
-            raise TypeRuleError(f"ConvTranspose with {c['out_channels']} output channels in {c['groups']} groups", "a number of groups that divides the channels", "argument")
+            raise TypeRuleError(f"ConvTranspose with {c['out_channels']} output channels in {c['groups']} groups",
+                                "a number of groups that divides the channels", "argument")
         return _types(c, weight=(c["in_channels"], channels, *_kernel(c["kernel_size"], rank)), bias=(c["out_channels"],) if c["bias"] else None)
     return parameters
 
@@ -181,7 +183,8 @@ layer("Sigmoid", lambda: None, lambda b, p, ctor, input: activations.sigmoid(b, 
 layer("Tanh", lambda: None, lambda b, p, ctor, input: b.emit("tanh", input))
 layer("Softmax", lambda dim=None: None, lambda b, p, ctor, input: softmax.functional_softmax(b, input, ctor["dim"]))
 layer("LogSoftmax", lambda dim=None: None, lambda b, p, ctor, input: softmax.functional_log_softmax(b, input, ctor["dim"]))
-layer("Hardtanh", lambda min_val=-1.0, max_val=1.0, inplace=False: None, lambda b, p, ctor, input: activations.hardtanh(b, input, ctor["min_val"], ctor["max_val"]))
+layer("Hardtanh", lambda min_val=-1.0, max_val=1.0, inplace=False: None,
+      lambda b, p, ctor, input: activations.hardtanh(b, input, ctor["min_val"], ctor["max_val"]))
 layer("GLU", lambda dim=-1: None, lambda b, p, ctor, input: activations.glu(b, input, ctor["dim"]))
 layer("Flatten", lambda start_dim=1, end_dim=-1: None, lambda b, p, ctor, input: shape.flatten(b, input, ctor["start_dim"], ctor["end_dim"]))
 layer("Unflatten", lambda dim, unflattened_size: None, lambda b, p, ctor, input: shape.unflatten(b, input, ctor["dim"], ctor["unflattened_size"]))

@@ -46,7 +46,8 @@ define("matmul", CONTRACTION, arity=2, infer=_infer_matmul, evaluate=_matmul, su
                  example("torch.outer(x, y)", x="f32[2]", y="f32[3]"), example("torch.addmm(c, x, y)", c="f32[4]", x="f32[2, 3]", y="f32[3, 4]"),
                  example("torch.baddbmm(c, x, y, beta=0.5, alpha=2)", c="f32[2, 3, 1]", x="f32[2, 3, 4]", y="f32[2, 4, 5]"),
                  example("np.matmul(x, y)", x="i32[2, 3]", y="f32[3, 2]"), example("x @ y", x="i64[2, 3]", y="i64[3, 2]"),
-                 example("x @ y", x="f16[2, 40]", y="f16[40, 3]"), example("torch.mv(x, y)", x="f32[2, 3]", y="f32[3]"), example("x @ y", x="f32[2, 0]", y="f32[0, 3]")))
+                 example("x @ y", x="f16[2, 40]", y="f16[40, 3]"), example("torch.mv(x, y)", x="f32[2, 3]", y="f32[3]"),
+                 example("x @ y", x="f32[2, 0]", y="f32[0, 3]")))
 
 
 def _infer_linear(operands, attrs):
@@ -105,7 +106,8 @@ def _alike(b: Builder, *values: Op) -> tuple[Op, ...]:
         return b.promote(*values)
     known = {v.type.dtype for v in values if v.type.dtype is not None}
     if len(known) > 1:
-        raise TypeRuleError(f"matmul of {' with '.join(str(v.type) for v in values)}: the element types differ", "operands of one element type", "dtype-mismatch")
+        raise TypeRuleError(f"matmul of {' with '.join(str(v.type) for v in values)}: the element types differ",
+                            "operands of one element type", "dtype-mismatch")
     if known == {DType.BOOL}:
         raise unsupported("matmul of bool elements")
     return values
@@ -279,10 +281,13 @@ def _pair(b: Builder, x: Op, left: list[str], y: Op, right: list[str], needed: s
 
 
 composite("einsum", _infer_einsum, _einsum, "a sum of products, axes named by letters",
-          [example("torch.einsum('bhqd,bhkd->bhqk', x, y)", x="f32[2, 2, 3, 4]", y="f32[2, 2, 5, 4]"), example("torch.einsum('ij,jk', x, y)", x="f32[2, 3]", y="f32[3, 4]"),
+          [example("torch.einsum('bhqd,bhkd->bhqk', x, y)", x="f32[2, 2, 3, 4]", y="f32[2, 2, 5, 4]"),
+           example("torch.einsum('ij,jk', x, y)", x="f32[2, 3]", y="f32[3, 4]"),
            example("torch.einsum('...ij->...ji', x)", x="f32[2, 3, 4]"), example("np.einsum('i,j->ij', x, y)", x="f64[2]", y="f64[3]"),
            example("torch.einsum('bi,bi->b', x, y)", x="f32[2, 3]", y="f32[2, 3]"), example("torch.einsum('ij->', x)", x="f32[2, 3]"),
-           example("torch.einsum('ab,bc,cd->ad', x, y, z)", x="f32[2, 3]", y="f32[3, 4]", z="f32[4, 2]"), example("torch.einsum('b...d,d->b...', x, y)", x="f32[2, 5, 3]", y="f32[3]")], arity=None)
+           example("torch.einsum('ab,bc,cd->ad', x, y, z)", x="f32[2, 3]", y="f32[3, 4]", z="f32[4, 2]"),
+           example("torch.einsum('b...d,d->b...', x, y)", x="f32[2, 5, 3]", y="f32[3]")],
+          arity=None)
 
 
 @spelled("torch.einsum", "numpy.einsum")

@@ -23,7 +23,8 @@ def _old_style(size_average, reduce, weight=None) -> None:
         raise unsupported("a loss with weight, size_average or reduce", "the argument reduction")
 
 
-@spelled("torch.nn.functional.mse_loss", examples=[example("F.mse_loss(x, y)", x="f32[2, 3]", y="f32[2, 3]"), example("F.mse_loss(x, y, reduction='none')", x="f32[4]", y="f32[4]")])
+@spelled("torch.nn.functional.mse_loss",
+         examples=[example("F.mse_loss(x, y)", x="f32[2, 3]", y="f32[2, 3]"), example("F.mse_loss(x, y, reduction='none')", x="f32[4]", y="f32[4]")])
 def mse_loss(b: Builder, input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     _old_style(size_average, reduce, weight)
     distance = arithmetic(b, "sub", input, target)
@@ -74,7 +75,8 @@ def nll_loss(b: Builder, input, target, weight=None, size_average=None, ignore_i
 
 
 @spelled("torch.nn.functional.cross_entropy",
-         examples=[example("F.cross_entropy(x, i)", x="f32[4, 5]", i=_CLASSES), example("F.cross_entropy(x, i, ignore_index=0, reduction='sum')", x="f32[4, 5]", i=_CLASSES),
+         examples=[example("F.cross_entropy(x, i)", x="f32[4, 5]", i=_CLASSES),
+                   example("F.cross_entropy(x, i, ignore_index=0, reduction='sum')", x="f32[4, 5]", i=_CLASSES),
                    example("F.cross_entropy(x, i, ignore_index=-1)", x="f32[2, 3, 4]", i=values("i64", [[0, 2, -1, 1], [1, -1, 0, 2]])),
                    example("F.cross_entropy(x, torch.softmax(y, 1))", x="f32[2, 3]", y="f32[2, 3]")])
 def cross_entropy(b: Builder, input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0):

@@ -67,7 +67,8 @@ movement("constant", lambda operands, attrs: TensorType(literal_shape(attrs["val
                                                     example("x + torch.tensor(3)", x="i32[2]")], arity=0)
 
 movement("iota", lambda operands, attrs: TensorType(tuple(attrs["shape"]), attrs["dtype"]),
-          lambda arrays, attrs: np.broadcast_to(np.arange(attrs["shape"][attrs["axis"]]).astype(attrs["dtype"].numpy if attrs["dtype"] != DType.BF16 else "f4").reshape(
+          lambda arrays, attrs: np.broadcast_to(
+              np.arange(attrs["shape"][attrs["axis"]]).astype(attrs["dtype"].numpy if attrs["dtype"] != DType.BF16 else "f4").reshape(
               [-1 if a == attrs["axis"] else 1 for a in range(len(attrs["shape"]))]), attrs["shape"]),
           lambda type, operands, attrs, index, read: cast(index[attrs["axis"]], type.dtype),
           "the index along an axis", [example("torch.arange(5)"), example("torch.arange(2, 11, 3)"), example("torch.arange(4.0)"),

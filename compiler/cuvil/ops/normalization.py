@@ -90,7 +90,8 @@ def _infer_channels(name: str):
             if part.shape is not None and (len(part.shape) != 1 or proved_different(part.shape[0], x.shape[1])):
                 raise TypeRuleError(f"{name} of {x} with a parameter of {part}: the input has {x.shape[1]} channels on axis 1", f"{x.shape[1]} elements")
         if name == "group_norm" and isinstance(x.shape[1], int) and x.shape[1] % attrs["groups"]:
-            raise TypeRuleError(f"group_norm of {x} in {attrs['groups']} groups: {x.shape[1]} channels do not divide", "a number of groups that divides the channels")
+            raise TypeRuleError(f"group_norm of {x} in {attrs['groups']} groups: {x.shape[1]} channels do not divide",
+                                "a number of groups that divides the channels")
         return x
     return infer
 

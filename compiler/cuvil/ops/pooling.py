@@ -45,7 +45,8 @@ def _pool_flops(type, operands, attrs):
 define("max_pool2d", WINDOW, infer=_infer_window("max_pool2d"), evaluate=_pool("maximum", lowest), flops=_pool_flops,
        combine="maximum", identity=lowest, summary="the maximum of windows of an image",
        examples=(example("F.max_pool2d(x, 2)", x="f32[1, 2, 6, 5]"), example("F.max_pool2d(x, 3, stride=2, padding=1)", x="f32[1, 2, 7, 7]"),
-                 example("F.max_pool2d(x, 2, stride=3, padding=1, ceil_mode=True)", x="f32[2, 3, 6, 5]"), example("F.max_pool2d(x, (2, 1), dilation=2)", x="f32[2, 7, 5]"),
+                 example("F.max_pool2d(x, 2, stride=3, padding=1, ceil_mode=True)", x="f32[2, 3, 6, 5]"),
+                 example("F.max_pool2d(x, (2, 1), dilation=2)", x="f32[2, 7, 5]"),
                  example("F.max_pool1d(x, 2)", x="f32[1, 2, 7]")))
 define("sum_pool2d", WINDOW, infer=_infer_window("sum_pool2d"), evaluate=_pool("add", lambda dtype: 0), flops=_pool_flops,
        combine="add", identity=lambda dtype: 0, summary="the sum of windows of an image",
@@ -77,8 +78,10 @@ def _avg_pool2d(b: Builder, operands, attrs):
 composite("avg_pool2d", _infer_avg, _avg_pool2d, "the mean of windows of an image",
           [example("F.avg_pool2d(x, 2)", x="f32[1, 2, 6, 5]"), example("F.avg_pool2d(x, 3, stride=2, padding=1, ceil_mode=True)", x="f32[1, 1, 4, 4]"),
            example("F.avg_pool2d(x, 3, stride=2, padding=1, ceil_mode=True, count_include_pad=False)", x="f32[1, 1, 4, 4]"),
-           example("F.avg_pool2d(x, 3, stride=2, padding=1, divisor_override=5)", x="f32[1, 1, 4, 4]"), example("F.adaptive_avg_pool2d(x, 1)", x="f32[2, 3, 5, 4]"),
-           example("F.adaptive_avg_pool2d(x, (2, None))", x="f32[2, 3, 6, 4]"), example("F.avg_pool1d(x, 2)", x="f32[1, 2, 7]"), example("F.avg_pool2d(x, 2)", x="f16[1, 2, 4, 4]")])
+           example("F.avg_pool2d(x, 3, stride=2, padding=1, divisor_override=5)", x="f32[1, 1, 4, 4]"),
+           example("F.adaptive_avg_pool2d(x, 1)", x="f32[2, 3, 5, 4]"),
+           example("F.adaptive_avg_pool2d(x, (2, None))", x="f32[2, 3, 6, 4]"),
+           example("F.avg_pool1d(x, 2)", x="f32[1, 2, 7]"), example("F.avg_pool2d(x, 2)", x="f16[1, 2, 4, 4]")])
 
 
 # --- spellings ------------------------------------------------------------------------------------------------------

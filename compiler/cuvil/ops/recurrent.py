@@ -24,7 +24,8 @@ def gru_cell(b: Builder, input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     return b.emit("add", n, b.emit("mul", z, b.emit("sub", hx, n)))
 
 
-@spelled("torch.lstm_cell", examples=[example("torch.lstm_cell(x, (h, h * 2), wi, wh, bi, bh)[1]", **_CELL, wi="f32[16, 3]", wh="f32[16, 4]", bi="f32[16]", bh="f32[16]")])
+@spelled("torch.lstm_cell",
+         examples=[example("torch.lstm_cell(x, (h, h * 2), wi, wh, bi, bh)[1]", **_CELL, wi="f32[16, 3]", wh="f32[16, 4]", bi="f32[16]", bh="f32[16]")])
 def lstm_cell(b: Builder, input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """c' = f c + i g, h' = o tanh(c'). Source: torch.nn.LSTMCell."""
     h, c = hx if hx is not None else (_hidden(b, input, None, w_hh),) * 2

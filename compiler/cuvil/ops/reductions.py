@@ -113,7 +113,8 @@ def _index_of(extreme: str):
 
 composite("argmax", _infer_index, _index_of("reduce_max"), "the first position of the maximum; NaN counts as the maximum",
           [example("x.argmax()", x="f32[2, 3]"), example("torch.argmax(x, dim=1, keepdim=True)", x="f32[2, 3]"), example("np.argmax(x, axis=0)", x="i32[3, 2]"),
-           example("x.argmax()", x=values("f32", [1.0, math.nan, 5.0, math.nan])), example("x.max(dim=1)[1]", x="f32[2, 3]"), example("x.argmax(0)", x="f32[]")])
+           example("x.argmax()", x=values("f32", [1.0, math.nan, 5.0, math.nan])), example("x.max(dim=1)[1]", x="f32[2, 3]"),
+           example("x.argmax(0)", x="f32[]")])
 composite("argmin", _infer_index, _index_of("reduce_min"), "the first position of the minimum; NaN counts as the minimum",
           [example("x.argmin(dim=1)", x="f32[2, 3]"), example("np.argmin(x)", x="i32[3, 2]")])
 
@@ -172,7 +173,8 @@ def count_nonzero(b: Builder, input, dim=None):
 def extreme(b: Builder, name: str, x: Op, dim, keepdims) -> Op:
     axes = b.axes(dim, x)
     if x.type.shape and any(x.type.shape[a] == 0 for a in axes):
-        raise TypeRuleError(f"the {'maximum' if name == 'reduce_max' else 'minimum'} of {x.type} over an axis without elements", "at least one element", "argument")
+        raise TypeRuleError(f"the {'maximum' if name == 'reduce_max' else 'minimum'} of {x.type} over an axis without elements",
+                            "at least one element", "argument")
     if x.type.dtype == DType.BOOL:
         return fold(b, "reduce_any" if name == "reduce_max" else "reduce_all", x, dim, keepdims)
     return fold(b, name, x, dim, keepdims)
@@ -214,7 +216,8 @@ def torch_min(b: Builder, input, dim=None, keepdim=False, other=None, axis=None,
 
 for _name in ("argmax", "argmin"):
     spelled(f"torch.{_name}", f"torch.Tensor.{_name}")(
-        lambda b, input, dim=None, keepdim=False, *, _name=_name: b.emit(_name, input, axis=None if dim is None else b.axis(dim, input), keepdims=bool(keepdim)))
+        lambda b, input, dim=None, keepdim=False, *, _name=_name:
+            b.emit(_name, input, axis=None if dim is None else b.axis(dim, input), keepdims=bool(keepdim)))
     spelled(f"numpy.{_name}", f"numpy.ndarray.{_name}")(
         lambda b, a, axis=None, keepdims=False, *, _name=_name: b.emit(_name, a, axis=None if axis is None else b.axis(axis, a), keepdims=bool(keepdims)))
 

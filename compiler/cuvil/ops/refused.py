@@ -86,7 +86,8 @@ def signbit(b: Builder, input):
 @spelled("torch.erfc", "torch.erfinv", "torch.lgamma", "torch.digamma", "torch.i0", "torch.special.erfc", "torch.special.erfinv",
          "torch.Tensor.erfc", "torch.Tensor.erfinv", "torch.Tensor.lgamma", "torch.Tensor.digamma")
 def special(b: Builder, input):
-    raise unsupported("a special function that has no accurate form in CIR", "", (input.type,) if input.type.dtype is not None and input.type.dtype.is_float else ())
+    raise unsupported("a special function that has no accurate form in CIR", "",
+                      (input.type,) if input.type.dtype is not None and input.type.dtype.is_float else ())
 
 
 @spelled("torch.nn.functional.embedding_bag")

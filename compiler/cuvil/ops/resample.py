@@ -18,12 +18,16 @@ MODES = {"nearest": (1, 2, 3), "linear": (1,), "bilinear": (2,), "trilinear": (3
 
 
 @spelled("torch.nn.functional.interpolate", "torch.nn.functional.upsample",
-         examples=[example("F.interpolate(x, size=(1, 64))", x="f32[1, 1, 1, 26]"), example("F.interpolate(x, scale_factor=2, mode='nearest')", x="f32[1, 2, 3, 4]"),
-                   example("F.interpolate(x, scale_factor=(1.0, 0.6), mode='nearest')", x="f32[1, 1, 1, 26]"), example("F.interpolate(x, size=5)", x="f32[1, 2, 3]"),
-                   example("F.interpolate(x, scale_factor=2, mode='bilinear')", x="f32[1, 2, 3, 4]"), example("F.interpolate(x, size=7, mode='linear')", x="f32[1, 2, 5]"),
+         examples=[example("F.interpolate(x, size=(1, 64))", x="f32[1, 1, 1, 26]"),
+                   example("F.interpolate(x, scale_factor=2, mode='nearest')", x="f32[1, 2, 3, 4]"),
+                   example("F.interpolate(x, scale_factor=(1.0, 0.6), mode='nearest')", x="f32[1, 1, 1, 26]"),
+                   example("F.interpolate(x, size=5)", x="f32[1, 2, 3]"),
+                   example("F.interpolate(x, scale_factor=2, mode='bilinear')", x="f32[1, 2, 3, 4]"),
+                   example("F.interpolate(x, size=7, mode='linear')", x="f32[1, 2, 5]"),
                    example("F.interpolate(x, size=(5, 3), mode='bilinear', align_corners=True)", x="f32[1, 2, 3, 7]"),
                    example("F.interpolate(x, size=(11, 9), mode='bicubic', align_corners=True)", x="f32[1, 1, 8, 8]"),
-                   example("F.interpolate(x, scale_factor=0.5, mode='bicubic')", x="f32[1, 1, 8, 8]"), example("F.interpolate(x, size=(4, 6), mode='bicubic')", x="f32[1, 2, 3, 8]"),
+                   example("F.interpolate(x, scale_factor=0.5, mode='bicubic')", x="f32[1, 1, 8, 8]"),
+                   example("F.interpolate(x, size=(4, 6), mode='bicubic')", x="f32[1, 2, 3, 8]"),
                    example("F.interpolate(x, scale_factor=1.5, mode='bilinear', recompute_scale_factor=True)", x="f32[1, 1, 5, 5]")])
 def interpolate(b: Builder, input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False):
     own = shape_of(input)[2:]

@@ -61,12 +61,14 @@ def _atanh(b, x, attrs):
 
 
 for _name, _decompose, _summary, _torch, _numpy, _scale in (
-        ("asin", _asin, "the inverse sine", "asin arcsin", "arcsin asin", "x.clip(-1, 1)"), ("acos", _acos, "the inverse cosine", "acos arccos", "arccos acos", "x.clip(-1, 1)"),
+        ("asin", _asin, "the inverse sine", "asin arcsin", "arcsin asin", "x.clip(-1, 1)"),
+        ("acos", _acos, "the inverse cosine", "acos arccos", "arccos acos", "x.clip(-1, 1)"),
         ("asinh", _asinh, "the inverse hyperbolic sine", "asinh arcsinh", "arcsinh asinh", "x * 30"),
         ("acosh", _acosh, "the inverse hyperbolic cosine", "acosh arccosh", "arccosh acosh", "x * 9"),
         ("atanh", _atanh, "the inverse hyperbolic tangent", "atanh arctanh", "arctanh atanh", "x / 3")):
     composite(_name, float_only(_name), through(_decompose), _summary,
-              [example(f"torch.{_name}({_scale})", x="f32[30]"), example(f"torch.{_name}(x)", x="f64[9]"), example(f"np.{_numpy.split()[0]}({_scale})", x="f32[9]")])
+              [example(f"torch.{_name}({_scale})", x="f32[30]"), example(f"torch.{_name}(x)", x="f64[9]"),
+               example(f"np.{_numpy.split()[0]}({_scale})", x="f32[9]")])
     spelled(*(f"torch.{n}" for n in _torch.split()), *(f"torch.Tensor.{n}" for n in _torch.split()), *(f"numpy.{n}" for n in _numpy.split()))(
         lambda b, x, *, _name=_name: b.emit(_name, float_operand(b, x)))
 
@@ -88,7 +90,8 @@ def _hypot(b: Builder, operands, attrs):
 
 
 composite("hypot", _infer_two("hypot"), _hypot, "sqrt(x^2 + y^2), without overflow",
-          [example("torch.hypot(x, y)", x="f32[9]", y="f32[9]"), example("np.hypot(x * 1e30, y * 1e30)", x="f32[9]", y="f32[9]"), example("torch.hypot(x * 0, y * 0)", x="f32[3]", y="f32[3]")],
+          [example("torch.hypot(x, y)", x="f32[9]", y="f32[9]"), example("np.hypot(x * 1e30, y * 1e30)", x="f32[9]", y="f32[9]"),
+           example("torch.hypot(x * 0, y * 0)", x="f32[3]", y="f32[3]")],
           arity=2)
 
 
@@ -117,7 +120,8 @@ def xlogy(b: Builder, input, other):
     return b.emit("select", b.emit("isnan", y), y, plain)
 
 
-@spelled("torch.logit", "torch.Tensor.logit", "torch.special.logit", examples=[example("torch.logit(x.sigmoid())", x="f32[9]"), example("torch.logit(x, eps=1e-3)", x="f32[9]")])
+@spelled("torch.logit", "torch.Tensor.logit", "torch.special.logit",
+         examples=[example("torch.logit(x.sigmoid())", x="f32[9]"), example("torch.logit(x, eps=1e-3)", x="f32[9]")])
 def logit(b: Builder, input, eps=None):
     x = float_operand(b, input)
     if eps is not None:

@@ -47,7 +47,8 @@ composite("var", _infer("var"), _var, "the variance along axes, over count - cor
 composite("std", _infer("std"),
           lambda b, operands, attrs: b.cast(b.emit("sqrt", b.emit("var", wide(b, operands[0]), **attrs)), operands[0].type.dtype),
           "the standard deviation along axes",
-          [example("x.std()", x="f32[9]"), example("torch.std(x, 0, True)", x="f32[5, 2]"), example("x.std(axis=1)", x="f32[2, 5]"), example("x.std(1, keepdims=True)", x="f64[2, 5]")])
+          [example("x.std()", x="f32[9]"), example("torch.std(x, 0, True)", x="f32[5, 2]"),
+           example("x.std(axis=1)", x="f32[2, 5]"), example("x.std(1, keepdims=True)", x="f64[2, 5]")])
 
 
 def _logsumexp(b: Builder, operands, attrs):
@@ -62,7 +63,8 @@ def _logsumexp(b: Builder, operands, attrs):
 
 
 composite("logsumexp", _infer("logsumexp"), _logsumexp, "log(sum(exp(x))) along axes, without overflow",
-          [example("torch.logsumexp(x, dim=1)", x="f32[2, 5]"), example("x.logsumexp(0, keepdim=True)", x="f32[3, 2]"), example("torch.logsumexp(x, 1)", x="f32[3, 0]"),
+          [example("torch.logsumexp(x, dim=1)", x="f32[2, 5]"), example("x.logsumexp(0, keepdim=True)", x="f32[3, 2]"),
+           example("torch.logsumexp(x, 1)", x="f32[3, 0]"),
            example("torch.logsumexp(x, 0)", x=values("f32", [-math.inf, -math.inf])), example("torch.logsumexp(x, 0)", x="f32[]")])
 
 
@@ -82,7 +84,8 @@ def _norm(b: Builder, operands, attrs):
 
 
 composite("norm", _infer("norm"), _norm, "the p-norm of vectors along axes",
-          [example("x.norm(dim=-1, keepdim=True)", x="f32[2, 3]"), example("torch.norm(x)", x="f32[2, 3]"), example("torch.linalg.vector_norm(x, 1, 0)", x="f32[2, 3]"),
+          [example("x.norm(dim=-1, keepdim=True)", x="f32[2, 3]"), example("torch.norm(x)", x="f32[2, 3]"),
+           example("torch.linalg.vector_norm(x, 1, 0)", x="f32[2, 3]"),
            example("np.linalg.norm(x, axis=1)", x="f64[2, 3]"), example("torch.linalg.norm(x, dim=0, ord=float('inf'))", x="f32[2, 3]"),
            example("np.linalg.norm(x)", x="f32[2, 3]")])
 

@@ -40,4 +40,5 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
     return report(facts, RULE)
 
 
-RULE = Rule("CUV104", "axis-out-of-range", kind="shape-mismatch", severity="error", certainty="proved", check=check, manual=__doc__, valid=VALID, invalid=INVALID)
+RULE = Rule("CUV104", "axis-out-of-range", kind="shape-mismatch", severity="error", certainty="proved",
+            check=check, manual=__doc__, valid=VALID, invalid=INVALID)

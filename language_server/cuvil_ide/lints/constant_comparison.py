@@ -47,7 +47,8 @@ INVALID = (
 )
 
 # Two literals beside an operator, or one word on both sides of it.
-_WHERE = re.compile(r"""(?:[\d'")\]}.]|None|True|False)\s*(?:[=!<>]=|[<>]|\bis\b|\bnot\s+in\b|\bin\b)\s*(?:not\s+)?(?:[-\d'"(\[{.]|[rbRB]+['"]|None|True|False)"""
+_WHERE = re.compile(r"""(?:[\d'")\]}.]|None|True|False)\s*(?:[=!<>]=|[<>]|\bis\b|\bnot\s+in\b|\bin\b)\s*(?:not\s+)?"""
+                    r"""(?:[-\d'"(\[{.]|[rbRB]+['"]|None|True|False)"""
                     r"""|\b(\w+)\s*(?:[<>]|\bis\b(?:\s+not\b)?)\s*\1\b""")
 _COMPARE = {cst.Equal: operator.eq, cst.NotEqual: operator.ne, cst.LessThan: operator.lt, cst.GreaterThan: operator.gt,
             cst.LessThanEqual: operator.le, cst.GreaterThanEqual: operator.ge, cst.In: lambda a, b: a in b,

@@ -45,4 +45,5 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
     return report(facts, RULE)
 
 
-RULE = Rule("CUV105", "impossible-reshape", kind="shape-mismatch", severity="error", certainty="proved", check=check, manual=__doc__, valid=VALID, invalid=INVALID)
+RULE = Rule("CUV105", "impossible-reshape", kind="shape-mismatch", severity="error", certainty="proved",
+            check=check, manual=__doc__, valid=VALID, invalid=INVALID)

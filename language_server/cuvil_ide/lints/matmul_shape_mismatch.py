@@ -64,4 +64,5 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
     return report(facts, RULE)
 
 
-RULE = Rule("CUV101", "matmul-shape-mismatch", kind="shape-mismatch", severity="error", certainty="proved", check=check, manual=__doc__, valid=VALID, invalid=INVALID)
+RULE = Rule("CUV101", "matmul-shape-mismatch", kind="shape-mismatch", severity="error", certainty="proved",
+            check=check, manual=__doc__, valid=VALID, invalid=INVALID)
