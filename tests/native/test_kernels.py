@@ -115,6 +115,16 @@ def test_shared_work_gives_the_same_bits():
     check(built(lambda b, x, y: b.emit("matmul", x, y), (2, 3, 64, 50), (2, 3, 50, 64)), floats(2, 3, 64, 50), floats(2, 3, 50, 64))
 
 
+# Equal terms round the same way every time, so a plain running sum drifts: 0.1 a million times is off in the fourth digit.
+@pytest.mark.parametrize("count", [2_000, 2_049, 40_000, 1_000_003])
+@pytest.mark.parametrize("target", TARGETS)
+def test_long_sums_stay_at_rounding_level(count, target):
+    function = built(lambda b, x: b.emit("reduce_sum", x, axes=(0,), keepdims=False), (count,))
+    found = Native(passes.run(function).function, target)([np.full(count, 0.1, np.float32)])[0]
+    exact = count * float(np.float32(0.1))
+    assert abs(float(found) - exact) <= 1e-6 * exact
+
+
 def test_nan_infinities_and_signed_zeros_go_through():
     x = np.array([[np.nan, 1, -1], [np.inf, -np.inf, 0], [-0.0, 0.0, 2]], np.float32)
     top, = check(built(lambda b, x: b.emit("reduce_max", x, axes=(1,), keepdims=False), x.shape), x)

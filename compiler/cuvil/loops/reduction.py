@@ -23,9 +23,9 @@ from .schedule import HEAVY, Axis, expressions, mapped, merge, nested, outermost
 
 # A row kept on the stack between two passes, so that heavy functions are computed once: well within a thread's stack.
 ROW_BYTES = 64 * 1024
-# Sums of more elements are taken in pieces, so that the rounding error grows with the piece and the number of pieces instead
-# of the whole length.
-PIECE = 4096
+# Sums of more elements are taken in pieces, and pieces of pieces, so that the rounding error grows with the logarithm of the
+# length instead of the length (cascade summation: Higham, "The accuracy of floating point summation", 1993).
+PIECE, FAN = 1024, 16
 COLUMNS = "columns"                          # the kind of a loop over columns that is not made yet
 
 
@@ -202,17 +202,32 @@ class _Row:
         return [statement]
 
     def _line(self, statement: Loop, axis: Axis, kind: str, lanes: int) -> list[Statement]:
-        """The loop over the last axis that goes; a long float sum is taken in pieces, each added as a whole."""
+        """The loop over the last axis that goes; a long float sum is taken in pieces, each added as a whole, level by level."""
         fold = statement.body[-1]
         declared = isinstance(fold, Fold) and next(s for s in self.done if isinstance(s, Accumulator) and s.name == fold.name)
         if not declared or declared.combine != "add" or not declared.dtype.is_float or axis.size <= 2 * PIECE:
             return [Loop(axis.var, const(axis.size), kind, statement.body, lanes, statement.origins)]
-        part, piece = f"part of {fold.name}", Index(f"{axis.var}_piece")
-        start = apply("mul", piece, const(PIECE))
+        pieces = [-(-axis.size // PIECE)]                # how many there are of each level, the smallest first
+        while pieces[-1] > FAN:
+            pieces.append(-(-pieces[-1] // FAN))
+        at: Expr = const(0)
+        levels = []                                      # (variable, how many rounds), the outermost first
+        for level, count in reversed(list(enumerate(pieces))):
+            var = Index(f"{axis.var}_piece{level or ''}")
+            first = apply("mul", at, const(FAN))
+            levels.append((var, rest_of(count, first, FAN) if levels else const(count)))
+            at = apply("add", first, var)
+        start = apply("mul", at, const(PIECE))
         place = apply("add", start, Index(axis.var))
-        body = [mapped(s, lambda e: rewritten(e, lambda x: place if x == Index(axis.var) else None)) for s in (*statement.body[:-1], replace(fold, name=part))]
-        inner = Loop(axis.var, rest_of(axis.size, start, PIECE), kind, tuple(body), lanes, statement.origins)
-        return [Loop(piece.name, const(-(-axis.size // PIECE)), "serial", (
-            replace(declared, name=part, lanes=lanes if kind == "vector" else 0), inner,
-            Total("piece", part, declared.dtype, False, fold.origins), Fold(fold.name, Local("piece", declared.dtype), fold.origins)),
-            origins=statement.origins)]
+        body: tuple[Statement, ...] = tuple(
+            mapped(s, lambda e: rewritten(e, lambda x: place if x == Index(axis.var) else None))
+            for s in (*statement.body[:-1], replace(fold, name=f"part of {fold.name}")))
+        inner: Statement = Loop(axis.var, rest_of(axis.size, start, PIECE), kind, body, lanes, statement.origins)
+        for level, (var, rounds) in enumerate(reversed(levels)):
+            part, piece = f"part{level or ''} of {fold.name}", f"piece{level or ''}"
+            into = fold.name if level == len(levels) - 1 else f"part{level + 1} of {fold.name}"
+            inner = Loop(var.name, rounds, "serial", (
+                replace(declared, name=part, lanes=lanes if kind == "vector" else 0), inner,
+                Total(piece, part, declared.dtype, False, fold.origins), Fold(into, Local(piece, declared.dtype), fold.origins)),
+                origins=statement.origins)
+        return [inner]
