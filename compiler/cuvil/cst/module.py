@@ -16,7 +16,7 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import libcst as cst
 from libcst._nodes import op, whitespace
@@ -113,7 +113,13 @@ class Tree:
 
 def hidden(node: cst.CSTNode) -> bool:
     """Blanks, brackets and punctuation: what a syntax tree does not show."""
-    return isinstance(node, _HIDDEN) and not isinstance(node, _VISIBLE_OPERATORS)
+    return _hidden(type(node))
+
+
+@cache
+def _hidden(kind: type[cst.CSTNode]) -> bool:
+    """Once for each type: they are abstract base classes, and asking those takes a third of a walk."""
+    return issubclass(kind, _HIDDEN) and not issubclass(kind, _VISIBLE_OPERATORS)
 
 
 class Definition:

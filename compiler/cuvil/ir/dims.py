@@ -291,6 +291,8 @@ def parse_dim(text: str) -> Dim:
             case ast.Call(func=ast.Name(id="min" | "max" as name), args=[left, right]):
                 return _APPLY[name](build(left), build(right))
         raise ValueError(f"not a dimension: {text!r}")
+    if text.isdecimal() and text.isascii() and (text[0] != "0" or text == "0"):
+        return int(text)                     # nearly all of them, and each op's examples have some: no need of a parser
     try:
         return build(ast.parse(text.strip(), mode="eval").body)
     except SyntaxError:
