@@ -36,6 +36,7 @@ def test_bad_code_is_found(rule, example):
     assert (finding.code, finding.kind) == (rule.code, rule.kind)
     assert bool(finding.fix and finding.fix.edits) == bool(example.fixed)
     if example.fixed:
+        assert finding.fix.applicability == rule.fix, "the manual and the fix agree on how safe it is"
         after = apply_edits(source, finding.fix.edits)
         assert after == example.fixed
         ast.parse(after)

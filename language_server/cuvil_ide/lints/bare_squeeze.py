@@ -5,8 +5,8 @@ Why: for a batch of one the batch axis goes too, and the next layer fails or, wo
 every test that has more than one sample.
 Example: `features = pool(x).squeeze()` for [B, 32, 1, 1]
 Instead: `features = pool(x).squeeze(-1).squeeze(-1)` or `.flatten(1)`
-Fix: safe when just one axis is 1 in the types: that axis is named. For a batch of one the result then keeps its axis, for
-every other batch it is bit for bit what it was.
+Fix: unsafe: when just one axis is 1 in the types, that axis is named. For a batch of one the result then keeps its axis, which
+is the point; while no open size is 1 it is bit for bit what it was.
 
 Silent when all sizes are known, when the result becomes a Python number (`.item()`), and when no axis is known to be 1.
 """
@@ -87,7 +87,7 @@ def _becomes_number(facts: FileFacts, call: cst.Call) -> bool:
 def _fix(facts: FileFacts, call: cst.Call, squeezed: cst.BaseExpression, axis: int) -> Fix:
     span = facts.module.span(call)
     place = Span(span.path, span.end_line, span.end_column - 1, span.end_line, span.end_column - 1)      # before the last bracket
-    return Fix("safe", f"Name the axis: {axis}", (Edit(place, f", {axis}" if call.args else str(axis)),))
+    return Fix("unsafe", f"Name the axis: {axis}", (Edit(place, f", {axis}" if call.args else str(axis)),))
 
 
 def _shape(type: TensorType) -> str:
