@@ -29,11 +29,16 @@ def expression_at(facts: FileFacts, line: int, column: int) -> ExpressionFact | 
 
 def value_of(facts: FileFacts, span: Span) -> Value | None:
     """The value of exactly this expression, None when nothing was computed for it."""
+    found = fact_of(facts, span)
+    return found.value if found is not None else None
+
+
+def fact_of(facts: FileFacts, span: Span) -> ExpressionFact | None:
+    """What was computed for exactly this expression."""
     function = _function_of(facts, span)
     if function is not None:
-        found = function.by_span.get(span)
-        return found.value if found is not None else None
-    return next((e.value for e in facts.expressions if e.span == span), None)
+        return function.by_span.get(span)
+    return next((e for e in facts.expressions if e.span == span), None)
 
 
 _starts: tuple[FileFacts | None, list[int]] = None, []           # of the file that was asked about last

@@ -55,6 +55,14 @@ async def test_hover_says_type_op_kernel_and_cost(editor):
     assert await hover(editor, "import") is None and await hover(editor, "n + 1") is None
 
 
+# People point at `relu`, not at the bracket behind it.
+async def test_hover_on_a_function_that_is_called_shows_what_it_gives(editor):
+    editor.open("a.py", BLOCK.replace("torch.softmax(h, dim=-1)", "h.mean(dim=-1).exp()"))
+    assert "torch.relu(x @ w): f32[b, 32]" in await hover(editor, "relu")
+    assert "h.mean(dim=-1): f32[b]" in await hover(editor, "mean") and "op `exp`" in await hover(editor, "exp()")
+    assert await hover(editor, "torch.relu") is None
+
+
 async def test_hints_show_shapes_where_names_are_bound(editor):
     editor.open("a.py", BLOCK)
     assert await hints(editor) == {"h": ": f32[b, 32]"}

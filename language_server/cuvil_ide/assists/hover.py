@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from cuvil.source import Span
 
-from ..lookup import expression_at, function_at
+from ..lookup import expression_at, fact_of, function_at
 from ..stale import present
 from .describe import bytes_text, describe, flops_text
 
 if TYPE_CHECKING:
-    from cuvil.frontends.python.facts import FunctionFacts
+    from cuvil.frontends.python.facts import ExpressionFact, FileFacts, FunctionFacts
     from cuvil.ir.function import Function, Op
     from cuvil.ir.kernel import KernelGraph
 
@@ -29,14 +29,14 @@ def hover(session: Session, path: str, line: int, column: int) -> Hover | None:
     from cuvil.frontends.python.values import Tensor
     facts = session.facts(path)
     expression = expression_at(facts, line, column)
-    if expression is None:
-        return None
-    known = describe(expression.value)
+    known = describe(expression.value) if expression is not None else ""
+    if not known and (expression := _call_named_at(facts, line, column)) is not None:
+        known = describe(expression.value)
     definition = facts.module.definition_at(line)
     if not known or definition is not None and present(definition, expression.span) != expression.span:
         return None
-    text = facts.source.slice(expression.span).partition("\n")[0]
-    lines = [f"```python\n{text}: {known}\n```"]
+    text, more, _ = facts.source.slice(expression.span).partition("\n")
+    lines = [f"```python\n{text}{'…' if more else ''}: {known}\n```"]
     function = function_at(facts, line, column)
     if function is not None and isinstance(expression.value, Tensor) and function.function is not None:
         op = function.function.by_id.get(expression.value.op.id)
@@ -46,6 +46,18 @@ def hover(session: Session, path: str, line: int, column: int) -> Hover | None:
     if facts.stale and function is not None and function.name in facts.stale:
         lines.append("*from the last text that could be read*")
     return Hover(expression.span, "\n\n".join(lines))
+
+
+def _call_named_at(facts: FileFacts, line: int, column: int) -> ExpressionFact | None:
+    """On the name of what is called, `exp` in `torch.exp(x)`, people ask for what the call gives."""
+    import libcst as cst
+    name = facts.module.node_at(line, column)
+    called, parent = name, facts.module.parent(name) if name is not None else None
+    if isinstance(parent, cst.Attribute) and parent.attr is name:
+        called, parent = parent, facts.module.parent(parent)
+    if isinstance(name, cst.Name) and isinstance(parent, cst.Call) and parent.func is called:
+        return fact_of(facts, facts.module.span(parent))
+    return None
 
 
 def _op(function: Function, op: Op) -> list[str]:
