@@ -111,6 +111,19 @@ async def test_the_number_of_lenses_does_not_depend_on_the_answer(editor):
     assert len(await lenses(editor)) == before
 
 
+@pytest.mark.parametrize("header, words", [
+    ("block(x, w: torch.Tensor):", "give input_shapes (type of x and w unknown)"),
+    ("block(x: Float[torch.Tensor, 'b 64'], w: Float[torch.Tensor, '64 32']):", " → "),
+    ("block(x, w: torch.Tensor):\n    b, c = w.shape", "give input_shapes (type of x, element type of w unknown)"),
+])
+async def test_a_lens_asks_for_the_types_that_are_missing(editor, header, words):
+    editor.open("a.py", BLOCK.replace('(input_shapes={"x": ("b", 64), "w": (64, 32)})', "").replace("block(x, w):", header).replace(
+        "import torch", "import torch\nfrom jaxtyping import Float"))
+    found = await lenses(editor)
+    assert len(found) == 2
+    assert words in (await editor.client.code_lens_resolve_async(found[0])).command.title
+
+
 async def test_the_lens_against_head(editor):
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(editor.root)]
     (editor.root / "a.py").write_text(BLOCK, encoding="utf-8")

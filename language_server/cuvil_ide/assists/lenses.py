@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 from cuvil.diagnostics import CuvilError
 from cuvil.source import Span
 
-from .describe import bytes_text
+from .describe import bytes_text, shorten
 
 if TYPE_CHECKING:
-    from cuvil.frontends.python.facts import FileFacts
+    from cuvil.frontends.python.facts import FileFacts, FunctionFacts
 
     from ..session import Session
 
 COST, HEAD = "cost", "head"
+LIMIT = 80                  # characters of a refusal; all of it is in the tooltip
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,26 @@ def resolve(session: Session, path: str, lens: Lens) -> Lens:
     try:
         title, tooltip = _cost(session, path, lens.function)
     except CuvilError as error:
-        title, tooltip = "not compiled: " + error.what.partition("\n")[0][:80], str(error)
+        title, tooltip = f"not compiled: {_why(session.facts(path).function(lens.function), error)}", str(error)
     except Exception as error:               # a defect of ours is said where the numbers would be
         title, tooltip = f"Cuvil failed here: {type(error).__name__}", f"{error}. Please report this with the function's code."
     return replace(lens, title=title, tooltip=tooltip)
+
+
+def _why(function: FunctionFacts | None, error: CuvilError) -> str:
+    """The refusal in the words of a lens. Where types are missing, what to do and for which parameters; else what was refused."""
+    from cuvil.frontends.python.values import Tensor, Untyped
+    open_: dict[str, list[str]] = {}         # what is not known -> of which parameters
+    for name, value in function.parameters if function is not None and "input_shapes" in error.hint else ():
+        if isinstance(value, Tensor) and not value.type.complete:
+            part = "element type" if value.type.shape is not None else "shape" if value.type.dtype is not None else "type"
+            open_.setdefault(part, []).append(name)
+        elif isinstance(value, Untyped):
+            open_.setdefault("type", []).append(name)
+    if not open_:
+        return shorten(error.what.partition("\n")[0], LIMIT)
+    missing = ", ".join(f"{part} of {' and '.join(names)}" for part, names in open_.items())
+    return f"give input_shapes ({missing} unknown)"
 
 
 def _cost(session: Session, path: str, name: str) -> tuple[str, str]:
