@@ -180,6 +180,18 @@ def test_kernels_are_groups_of_the_graph(show):
     assert any(e.fused for e in payload.graph.edges) and any(not e.fused for e in payload.graph.edges)
 
 
+# A block says nothing that its statements do not say: they stand right below what they belong to, in one line each.
+def test_syntax_is_shown_without_wrappers(show):
+    payload = show("drilldown", SOFTMAX.replace("    return torch", "    if True:\n        pass; y = -y\n    return torch").replace("soft(x):", "soft(x=None):"))
+    check_drilldown(payload)
+    rows = [(e.depth, e.text.partition(" ")[0]) for e in column(payload, "cst").elements]
+    assert [kind for depth, kind in rows if depth == 1] == ["Decorator", "Name", "Parameters", "Assign", "If", "Return"]
+    assert rows[-1 - rows[::-1].index((1, "If")):][:4] == [(1, "If"), (2, "Name"), (2, "Pass"), (2, "Assign")]
+    (function, *_) = column(payload, "cst").elements
+    assert {e.text.partition(" ")[0] for e in column(show("drilldown", "import torch\n\n\ndef made():\n    return torch.ones(3)\n"), "cst").elements
+            if e.depth == 1} == {"Name", "Return"} and function.depth == 0
+
+
 def test_names_have_their_scopes(show):
     payload = show("drilldown", SOFTMAX)
     scale = next(e for e in column(payload, "cst").elements if e.symbol == "SCALE")

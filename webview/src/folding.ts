@@ -53,7 +53,7 @@ export function foldedAtFirst(layer: string, elements: readonly ColumnElement[])
   for (const element of elements) {
     if (!element.parent) continue;
     const parentDepth = element.depth - 1 - top;
-    if (layer === "ir" || parentDepth >= 2) folded.add(element.parent);
+    if (layer === "ir" || parentDepth >= 1) folded.add(element.parent);
   }
   return folded;
 }

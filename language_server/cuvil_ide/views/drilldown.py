@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 INFO = PanelInfo("drilldown", "Drilldown", "What did my line become?")
 HIGHLIGHT_DEPTH = 3
 EMITTED = {"kernel": "kernels", "loop": "loops"}            # what `cuvil compile --emit` calls them
+WRAPPERS = {"IndentedBlock", "SimpleStatementLine", "SimpleStatementSuite"}      # each line again: what is in them hangs on what is around
 TITLES = {"source": "Source", "cst": "Syntax", "ir": "Tensor IR", "kernel": "Kernels", "loop": "Loops", "llvm": "LLVM", "asm": "Assembly"}
 
 
@@ -101,7 +102,8 @@ class _Layers:
 
 
 def _text(subject: Subject, names: dict[tuple[Span, str], Scope], shown: _Layers) -> dict[str, tuple[Span, str]]:
-    """All lines and all syntax nodes of the definition, whether anything was made of them or not. Returns which elements are names."""
+    """All lines and all syntax nodes of the definition that say something, whether anything was made of them or not. Returns which
+    elements are names."""
     span, path = subject.function.span, subject.path
     for number in range(span.line, span.end_line + 1):
         text = subject.facts.source.line(number)
@@ -110,10 +112,15 @@ def _text(subject: Subject, names: dict[tuple[Span, str], Scope], shown: _Layers
     definition = subject.facts.module.by_name.get(subject.name)
     if definition is None or definition.tree is None:
         return symbols
-    ids: dict[int, str] = {}
+    ids: dict[int, str | None] = {}
     for node in definition.tree.walk():
-        at, kind, parent = definition.span(node, path), type(node).__name__, definition.tree.parent(node)
-        element = ids[id(node)] = shown.node(at, kind, definition.tree.code(node).partition("\n")[0], ids.get(id(parent)))
+        kind, code = type(node).__name__, definition.tree.code(node).partition("\n")[0]
+        around = ids.get(id(definition.tree.parent(node)))
+        if kind in WRAPPERS or not code:     # no text: the parameters of `def f():`
+            ids[id(node)] = around
+            continue
+        at = definition.span(node, path)
+        element = ids[id(node)] = shown.node(at, kind, code, around)
         if kind == "Name" and (at, node.value) in names:
             symbols[element] = at, node.value
     return symbols
