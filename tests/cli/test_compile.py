@@ -82,6 +82,30 @@ def test_refusals_have_a_place(cuvil, write, body, place, words):
     assert "paths" in found["small"]             # the other function is compiled all the same
 
 
+# A file has the shapes of weights and not their values: refused at the method, with the way that has them.
+def test_a_method_with_weights_is_refused_at_its_place(cuvil, write):
+    write("m.py", """import torch
+import cuvil as cu
+
+
+class Block(torch.nn.Module):
+    def __init__(self, width=8):
+        super().__init__()
+        self.up = torch.nn.Linear(width, 16)
+        self.down = torch.nn.Linear(16, width)
+
+    @cu.compile(input_shapes={"x": (2, 8)})
+    def forward(self, x):
+        return self.down(self.up(x).relu())
+""")
+    done = cuvil("compile", "m.py")
+    assert done.code == 1
+    for part in ("m.py:12:9: Block.forward needs the values of up.weight, up.bias, down.weight and 1 more",
+                 'cu.compile(Block(...)).save("libblock.so", shapes={"x": (...)})'):
+        assert part in done.out
+    assert cuvil("compile", "m.py", "--emit", "ir", "-o", "-").code == 0
+
+
 def test_a_refused_function_leaves_the_library_as_it_was(cuvil, write, tmp_path):
     write("m.py", GOOD)
     cuvil("compile", "m.py:small", "--output", "lib.so")

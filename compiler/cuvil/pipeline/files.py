@@ -96,6 +96,7 @@ def compile_function(source: Source, name: str, output: Path, shapes: Mapping[st
     here = build.relative_to(function, str(Path(source.path).absolute().parent))
     stages = Stages.of(here, target, level, dims, {Path(source.path).name: source.text})
     if target in ("cpu", *CPUS):
+        _refuse_weights(function)
         built = build.build(stages, dims=dims)
         target_path = output if output.suffix in (".so", ".dylib", ".dll") else output / f"lib{identifier(name)}.so"
     else:
@@ -105,6 +106,19 @@ def compile_function(source: Source, name: str, output: Path, shapes: Mapping[st
     extra = {build.beside(paths[0], EMITS[kind][0]): EMITS[kind][1](stages).encode() for kind in emit}
     files.write(extra)
     return CompiledArtifact(name, (*paths, *extra), time.perf_counter() - started, built.manifest, assumed)
+
+
+def _refuse_weights(function: Function) -> None:
+    """A library holds the values of its weights; a file has their shapes and no values. Device code takes them as arguments."""
+    if function.parameters:
+        weights = [op.attr("name") for op in function.parameters]
+        owner = function.name.rpartition(".")[0].rpartition(".")[2]
+        shown = ", ".join(weights[:3]) + (f" and {len(weights) - 3} more" if len(weights) > 3 else "")
+        inputs = ", ".join(f'"{op.attr("name")}": (...)' for op in function.inputs)
+        raise CuvilError(f"{function.name} needs the values of {shown}, and the code has only their shapes", function.origin and function.origin.span,
+                         "a function without weights, or a model that has them",
+                         f'in Python, without a decorator: cu.compile({owner or "model"}(...)).save("lib{owner.lower() or "model"}.so", '
+                         f'shapes={{{inputs}}})')
 
 
 def read(path: str) -> Source:
