@@ -117,7 +117,7 @@ def _refuse_weights(function: Function) -> None:
         inputs = ", ".join(f'"{op.attr("name")}": (...)' for op in function.inputs)
         raise CuvilError(f"{function.name} needs the values of {shown}, and the code has only their shapes", function.origin and function.origin.span,
                          "a function without weights, or a model that has them",
-                         f'in Python, without a decorator: cu.compile({owner or "model"}(...)).save("lib{owner.lower() or "model"}.so", '
+                         f'in Python, without a decorator: cu.compile({owner or "model"}(...).eval()).save("lib{owner.lower() or "model"}.so", '
                          f'shapes={{{inputs}}})')
 
 
