@@ -190,6 +190,22 @@ def test_rows_too_long_for_the_cache_are_read_twice_from_memory():
     assert "the rows do not stay in cache between two passes over them" in {d.reason for d in graph.decisions if not d.fused}
 
 
+# One row is the work of one thread, which a short row is not worth sharing. Its length decides, not how it lies.
+@pytest.mark.parametrize("type, axis, count", [
+    ("f32[1, 64]", -1, 1), ("f32[64]", 0, 1), ("f32[64, 1]", 0, 1), ("f32[1, 4096]", -1, 1), ("f32[1, n]", -1, 1), ("f32[1, 1, 1]", 1, 1),
+    ("f32[1, 4097]", -1, 4), ("f32[1, 0]", -1, 1)])
+def test_one_short_row_is_one_kernel(type, axis, count):
+    s = Say(x=type)
+    graph = kernels(s.function(s("torch.softmax", s.inputs[0], axis)))
+    assert len(graph.kernels) == count
+    apart = {d.reason for d in graph.decisions if not d.fused}
+    assert ("one long row: each pass over it is shared among threads" in apart) == (count > 1)
+    if "n" not in type:
+        x = np.linspace(-3, 3, num=graph.function.inputs[0].type.numel, dtype=np.float32).reshape(graph.function.inputs[0].type.shape)
+        (y,) = run_kernels(graph, [x])
+        np.testing.assert_array_equal(y, run(graph.function, [x])[0])
+
+
 def test_levels_turn_fusion_off():
     s = Say(x="f32[8, 16]", w="f32[32, 16]", b="f32[32]")
     function = s.function(s("torch.relu", s("torch.nn.functional.linear", *s.inputs)))

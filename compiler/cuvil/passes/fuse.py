@@ -34,6 +34,9 @@ CHEAP = frozenset(("add", "sub", "mul", "neg", "abs", "not", "and", "or", "xor",
 
 # A row that several passes of one kernel go over should stay in a core's second-level cache: 64 Ki elements are 256 KiB of f32.
 ROW_LIMIT = 1 << 16
+# One row alone is the work of one thread. Up to so many elements, of some thirty operations each, that is less than threads are worth
+# waking for (parallel_from in targets/).
+ALONE_LIMIT = 1 << 12
 # When the last axis is kept, this many neighbouring rows are worked on at once.
 STRIP = 16
 # How many ops may be computed again in each further kernel that reads their value.
@@ -167,7 +170,8 @@ class Fusion:
         if not root.attr("keepdims", False):
             return "the reduced axes are dropped, so the value does not line up with the rows"
         if not self._rows_stay(group):
-            return "the rows do not stay in cache between two passes over them"
+            return "one long row: each pass over it is shared among threads" if self._is_one_row(root) else \
+                "the rows do not stay in cache between two passes over them"
         return ""
 
     def _is_row_value(self, id: int, group: _Group) -> bool:
@@ -176,12 +180,18 @@ class Fusion:
     def _rows_stay(self, group: _Group) -> bool:
         """Rows of unknown length are taken as short: those of transformers and images are."""
         source, axes = self.function.by_id[group.root.operands[0]].type, group.root.attr("axes")
-        kept = [dim for axis, dim in enumerate(source.shape) if axis not in axes]
-        if not axes or all(dim == 1 for dim in kept):
-            return False                     # one row: nothing to share among threads
+        if not axes:
+            return False
         row = exact_quotient(source.numel, group.root.type.numel) if group.root.type.numel != 0 else 0
+        if self._is_one_row(group.root):
+            return not isinstance(row, int) or row <= ALONE_LIMIT
         neighbours = 1 if len(source.shape) - 1 in axes else STRIP
         return not isinstance(row, int) or row * neighbours <= ROW_LIMIT
+
+    def _is_one_row(self, root: Op) -> bool:
+        """There is nothing to share among threads but the row itself."""
+        shape = self.function.by_id[root.operands[0]].type.shape
+        return all(dim == 1 for axis, dim in enumerate(shape) if axis not in root.attr("axes"))
 
     def _one_output(self, group: _Group) -> None:
         """The longest run of members of which only one value is read outside; the members after it float."""
