@@ -11,15 +11,18 @@ EXPORTS = ("cuvil_manifest", "cuvil_load", "cuvil_run", "cuvil_last_error", "cuv
 DIRECT_LIMIT = 32
 
 
-# Features of x86-64 that C compilers can ask a processor for, by the names LLVM has for them too.
-_ASKED = frozenset(("avx", "avx2", "fma", "bmi", "bmi2", "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"))
+# Features of x86-64 by LLVM's names, as bits of CPUID's leaf 1 ECX and leaf 7 EBX (runtime/processor.h).
+_LEAF_1_ECX = {"fma": 12, "avx": 28}
+_LEAF_7_EBX = {"bmi": 3, "avx2": 5, "bmi2": 8, "avx512f": 16, "avx512dq": 17, "avx512cd": 28, "avx512bw": 30, "avx512vl": 31}
+# Registers that the operating system must save: those of AVX, and with masks and upper halves those of AVX-512.
+_XCR0_AVX, _XCR0_AVX512 = 0x6, 0xE6
 
 
 def program(signature: Signature, manifest: str, scratch: int, packed: int, checks: tuple[str, ...], target: Target) -> str:
     """The text of program.c. scratch, packed: bytes; checks: what the kernels' failure codes 1, 2, ... mean."""
-    needs = [name for name in target.needs if name in _ASKED]
-    asked = f"__builtin_cpu_init(); return {' && '.join(f'__builtin_cpu_supports({_string(n)})' for n in needs)};" if needs else "return 1;"
-    parts = ['#include "abi.h"', "", f"static int32_t runs_here(void) {{ {asked} }}"]
+    asked = _asked(target.needs)
+    parts = ['#include "abi.h"', *(['#include "processor.h"'] if asked else []), "",
+             f"static int32_t runs_here(void) {{ return {asked or 1}; }}"]
     for role, slots in (("input", signature.inputs), ("output", signature.outputs), ("parameter", signature.parameters)):
         parts += [_shape(role, i, slot) for i, slot in enumerate(slots) if slot.type.shape]
         if slots:
@@ -41,6 +44,15 @@ def program(signature: Signature, manifest: str, scratch: int, packed: int, chec
     if len(signature.inputs) + len(signature.outputs) <= DIRECT_LIMIT:
         parts += ["", _direct(signature)]
     return "\n".join(parts) + "\n"
+
+
+
+def _asked(needs: tuple[str, ...]) -> str:
+    """The C expression that asks the processor for these features; "" when there is nothing to ask for."""
+    ecx = sum(1 << _LEAF_1_ECX[name] for name in needs if name in _LEAF_1_ECX)
+    ebx = sum(1 << _LEAF_7_EBX[name] for name in needs if name in _LEAF_7_EBX)
+    xcr0 = _XCR0_AVX512 if any(name.startswith("avx512") for name in needs) else _XCR0_AVX
+    return f"cuvil_processor_has({ecx:#x}u, {ebx:#x}u, {xcr0:#x}u)" if ecx or ebx else ""
 
 
 def _shape(role: str, index: int, slot: Slot) -> str:
