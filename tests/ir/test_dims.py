@@ -76,3 +76,8 @@ def test_texts(dim, text):
 
 def test_symbols():
     assert symbols(floordiv(B + 1, 2) * T) == {"B", "T"}
+
+
+@pytest.mark.parametrize("text", ["(b*c // (4*b*t))", "((c + 1) // (4*b))", "(c % (4*b))", "(c // (2*((b + 1) // t)))", "((b*c) // t)"])
+def test_a_product_in_a_division_reads_back(text):
+    assert parse_dim(str(parse_dim(text))) == parse_dim(text)

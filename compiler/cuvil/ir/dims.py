@@ -335,4 +335,4 @@ def _without(monomial: Monomial, part: Monomial) -> Monomial | None:
 
 def _operand(dim: Dim) -> str:
     text = str(dim)
-    return f"({text})" if isinstance(dim, Poly) and len(dim.terms) > 1 else text
+    return f"({text})" if isinstance(dim, Poly) and (len(dim.terms) > 1 or "*" in text) else text
