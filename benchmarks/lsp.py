@@ -15,6 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from messages import read
 from report import Row, main
 
 EDITS = 60
@@ -64,13 +65,7 @@ class Server:
         self.id += 1
         self.send({"jsonrpc": "2.0", "id": self.id, "method": method, "params": params})
         while True:
-            length = 0
-            while line := self.process.stdout.readline().strip():
-                if line.lower().startswith(b"content-length:"):
-                    length = int(line.split(b":")[1])
-            if not length:
-                sys.exit("the server ended")
-            message = json.loads(self.process.stdout.read(length))
+            message = read(self.process.stdout)
             if message.get("id") == self.id and "method" not in message:
                 return message["result"]
 

@@ -12,6 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from messages import read
 from report import Row, main
 
 SAVES = 9
@@ -58,13 +59,7 @@ class Server:
 
     def wait(self, wanted) -> dict:
         while True:
-            length = 0
-            while line := self.process.stdout.readline().strip():
-                if line.lower().startswith(b"content-length:"):
-                    length = int(line.split(b":")[1])
-            if not length:
-                sys.exit("the server ended")
-            message = json.loads(self.process.stdout.read(length))
+            message = read(self.process.stdout)
             if "method" in message and "id" in message:       # a question of the server's: this client has nothing to say
                 body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": None}).encode()
                 self.process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
