@@ -203,12 +203,23 @@ class Workbench {
     await this.page.locator(".quick-input-widget").waitFor({ state: "hidden" });
   }
 
+  /** Asks again when a panel that was clicked took the focus from the question, as a user does. */
   async goTo(line, column = 1) {
-    await this.cursorAt(/^Ln/);
-    await this.page.keyboard.press("Control+g");
-    await this.quickInput(`:${line}:${column}`);
-    await this.page.keyboard.press("Enter");
-    await this.cursorAt(new RegExp(`^Ln ${line}, Col ${column}\\b`));
+    const there = new RegExp(`^Ln ${line}, Col ${column}\\b`);
+    const ask = async () => {
+      await this.page.keyboard.press("Escape");
+      await this.cursorAt(/^Ln/);
+      await this.page.keyboard.press("Control+g");
+      try {
+        await this.quickInput(`:${line}:${column}`, 2_000);
+        await this.page.keyboard.press("Enter");
+        await this.cursorAt(there, 2_000);
+      } catch (problem) {
+        return String(problem);
+      }
+      return "";
+    };
+    await until(ask, (problem) => !problem);
   }
 
   /** "Ln 15, Col 14 (13 selected)"; "" while no text editor has the focus. */
@@ -217,13 +228,13 @@ class Workbench {
   }
 
   /** Waits for the cursor to be right, with the focus in the text. A panel that was clicked takes the focus a moment later. */
-  async cursorAt(right) {
+  async cursorAt(right, ms = 20_000) {
     const look = async () => {
       const seen = await this.cursor();
       if (!seen) await this.page.keyboard.press("Control+1"); // moves nothing but the focus
       return seen;
     };
-    await until(look, (text) => right.test(text));
+    await until(look, (text) => right.test(text), ms);
   }
 
   /** The lines of an editor that are in view, in order. */
@@ -276,10 +287,10 @@ class Workbench {
     else rmSync(this.dir, { recursive: true, force: true });
   }
 
-  async quickInput(text) {
+  async quickInput(text, timeout = 20_000) {
     const box = this.page.locator('.quick-input-widget input[type="text"]').first();
-    await box.waitFor();
-    await box.fill(text);
+    await box.waitFor({ timeout });
+    await box.fill(text, { timeout });
   }
 }
 
