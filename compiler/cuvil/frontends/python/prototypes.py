@@ -51,7 +51,7 @@ def copy(instance: Instance) -> Instance:
         match value:
             case Instance():
                 if id(value) not in copies:
-                    made = copies[id(value)] = Instance(value.of, {}, None, value.complete, value.constructor, value.weights)
+                    made = copies[id(value)] = Instance(value.of, {}, None, value.complete, value.training, value.constructor, value.weights)
                     made.assumed = value.assumed
                     made.owner = (of(value.owner[0]), value.owner[1]) if value.owner is not None else None
                     made.attributes.update({name: of(item) for name, item in value.attributes.items()})

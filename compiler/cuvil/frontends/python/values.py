@@ -39,18 +39,58 @@ class Untyped:
 
 
 @dataclass(frozen=True, slots=True)
+class Device:
+    """Where a tensor lives.
+
+    kind     "cpu", "cuda", "mps", ...; "" when it is only known to be the same as another's
+    like     whose device it is, by the user's word: the parameter "x", or "self" for the weights of the module
+    default  made by a factory call without device=: the host, unless a default device was set
+    """
+
+    kind: str = ""
+    like: str = ""
+    default: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """What the elements of a mask say.
+
+    keep     True: 1 or True marks positions that take part; False: positions that are left out; None: not known
+    form     "bool", "01" (numbers 0 and 1) or "additive" (0 to keep, a very negative number to leave out)
+    origin   "tokenizer", "pad" (a comparison with the pad id), "length" (positions < lengths), "causal", "fill"
+    span     where it was born
+    """
+
+    keep: bool | None
+    form: str
+    origin: str
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Tensor:
     """A torch tensor or NumPy array. `op` makes it and holds its (maybe partial) type.
 
-    library   "torch" or "numpy"; "python" for a float that is computed from symbolic sizes (a 0-d f64)
-    storage   which memory it lives in: two tensors with one storage change together
-    view      it is a part or another shape of its storage
+    library    "torch" or "numpy"; "python" for a float that is computed from symbolic sizes (a 0-d f64)
+    storage    which memory it lives in: two tensors with one storage change together
+    view       it is a part or another shape of its storage
+    device     None when nothing is known
+    grad       it requires grad or hangs on something that does; None when not known
+    inference  it was made under torch.inference_mode()
+    mask       what it says as a mask, when that is known
+    marks      what else is known of where it comes from: see MARKS
     """
 
     op: Op
     library: str = "torch"
     storage: int = -1
     view: bool = False
+    device: Device | None = None
+    grad: bool | None = None
+    inference: bool = False
+    mask: Mask | None = None
+    marks: frozenset[str] = frozenset()
 
     @property
     def type(self) -> TensorType:
@@ -138,6 +178,7 @@ class Instance:
     attributes: dict[str, Value] = field(default_factory=dict)
     owner: tuple[Instance, str] | None = None
     complete: bool = True                    # False: it may have attributes that are not known
+    training: bool | None = None             # its mode now: True after construction or .train(), False after .eval() and from_pretrained
     constructor: dict[str, Any] | None = None             # of a library layer: its constructor's arguments as plain Python
     weights: tuple[str, ...] = ()                         # of a library layer: the attributes that are its weights
     assumed: str = ""                                     # of a library layer: the argument that is not known and taken as its default
@@ -181,6 +222,14 @@ class Library:
     name: str
     receiver: Value | None = None
 
+
+MARKS = {
+    "bgr": "an image as OpenCV decodes it", "rgb": "an image as PIL decodes it, or converted", "hwc": "an image with its channels last",
+    "expanded": "many indices share one element (expand, broadcast_to)", "shared": "its memory is also a NumPy array's",
+    "pending": "an asynchronous copy to the host that nothing has waited for", "pinned": "page-locked host memory",
+    "negative-stride": "a flipped NumPy view", "padded-left": "token ids of a batch padded on the left", "padded-right": "the same, on the right",
+    "parameter": "a weight of a module",
+}
 
 Value = Union[Unknown, Untyped, Tensor, Shape, Scalar, Sequence, Mapping, UserFunction, UserClass, UserModule, Instance, Weight, Deferred,
               Library]
