@@ -1,9 +1,9 @@
 """Compile on save: the entry points of a saved file become libraries in `.cuvil/`, made by a child process that may die.
 
-One child works at a time; saving a file again while it is compiled starts it anew with the newest text. The next child is
-started ahead and waits with everything loaded, so a save does not wait for imports. A child that is ended by a limit, or
-dies, is one diagnostic, and its file is tried again after a pause that doubles each time. The last good libraries stay
-where they are, and count as stale as soon as the text is not the one they were made of.
+One child works at a time and serves one save after another, so that a save waits neither for imports nor for what did not change;
+saving a file again while it is compiled ends the child and starts anew with the newest text. A child that is ended by a
+limit, or dies, is one diagnostic, and its file is tried again after a pause that doubles each time. The last good libraries
+stay where they are, and count as stale as soon as the text is not the one they were made of.
 """
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("cuvil")
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0         # seconds before a file whose child died is tried again
 PROGRESS_AFTER = 0.5                           # seconds; what is quicker needs no progress bar
+REQUESTS = 200                                 # after so many a child ends, and with it what it gathered in memory
+ANSWER = 64 * 1024 * 1024                      # bytes of one answer: manifests of large models
 CHILD = "import cuvil.frontends.python, cuvil.llvm, cuvil.loops, cuvil.pipeline.files; import cuvil.artifact.child as c; raise SystemExit(c.main())"
 
 
@@ -62,8 +64,9 @@ class Compiler:
         self.states: dict[str, State] = {}
         self.waiting: dict[str, None] = {}
         self.path = ""                         # of the file being compiled
-        self.child: Process | None = None
-        self.spare: Process | None = None
+        self.child: Process | None = None      # the one that compiles now
+        self.idle: Process | None = None       # the one that waits for the next save
+        self.served = 0                        # requests it has answered
         self.ended_by: str = ""                # why we ended the child ourselves
         self.work: asyncio.Task | None = None
 
@@ -122,7 +125,7 @@ class Compiler:
 
     def stop(self) -> None:
         self.waiting.clear()
-        for child in (self.child, self.spare):
+        for child in (self.child, self.idle):
             if child is not None:
                 kill(child)
 
@@ -182,28 +185,33 @@ class Compiler:
         """What the child answered, or why there is no answer."""
         options = self.server.options
         request = json.dumps({"path": path, "functions": entries, "root": self.server.session.root,
-                              "memory": int(options.compileMemory * 1_000_000)}).encode()
-        spare, self.spare = self.spare, None
-        self.child = spare if spare is not None and spare.returncode is None else await self._start()
-        child = self.child
+                              "memory": int(options.compileMemory * 1_000_000)}).encode() + b"\n"
+        idle, self.idle = self.idle, None
+        if idle is None or idle.returncode is not None:
+            idle, self.served = await self._start(), 0
+        child = self.child = idle
+        answer = ""
         try:
-            output, errors = await asyncio.wait_for(child.communicate(request), options.compileTimeout)
+            child.stdin.write(request)
+            answer = (await asyncio.wait_for(child.stdout.readline(), options.compileTimeout)).decode()
         except asyncio.TimeoutError:
             return f"it took more than {options.compileTimeout:g} s and was ended"
         finally:
-            kill(child)
-            if not self.ended_by:
-                self.spare = await self._start()
-        if child.returncode and child.returncode < 0:
-            return f"the compiler was ended by {signal.Signals(-child.returncode).name}"
-        try:
-            return json.loads(output.decode().strip().rpartition("\n")[2])
-        except ValueError:
-            last = errors.decode(errors="replace").strip().rpartition("\n")[2]
-            return f"the compiler ended with code {child.returncode}" + (f" ({last})" if last else "")
+            self.served += 1
+            if answer and not self.ended_by and self.served < REQUESTS:
+                self.idle = child
+            elif answer or not child.stdout.at_eof():       # what is at its end says why, below
+                kill(child)
+        if answer:
+            return json.loads(answer)
+        errors = (await child.stderr.read()).decode(errors="replace").strip().rpartition("\n")[2]
+        code = await child.wait()
+        if code < 0 and not errors:
+            return f"the compiler was ended by {signal.Signals(-code).name}"
+        return f"the compiler ended with code {code}" + (f" ({errors})" if errors else "")
 
     async def _start(self) -> Process:
-        return await asyncio.create_subprocess_exec(sys.executable, "-c", CHILD, stdin=PIPE, stdout=PIPE, stderr=PIPE,
+        return await asyncio.create_subprocess_exec(sys.executable, "-c", CHILD, stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=ANSWER,
                                                     cwd=self.server.session.root, start_new_session=True)
 
     async def _progress(self, path: str) -> None:

@@ -1,9 +1,10 @@
-"""One compilation in a process of its own: `python -m cuvil.artifact.child` reads a request on stdin and answers on stdout, in JSON.
+"""Compilations in a process of their own: `python -m cuvil.artifact.child` reads requests on stdin, a line of JSON each, and answers each
+with a line on stdout, until stdin ends. What stays the same from one request to the next is not read again.
 
     {"path": "/w/model.py", "functions": ["attention"], "root": "/w", "memory": 2000000000, "output": "/w/.cuvil"}
     {"libraries": ["/w/.cuvil/libattention.so"], "artifacts": [...], "refusals": [{"function", "message", "range", ...}], "seconds": 0.31}
 
-memory is a limit in bytes on the address space, 0 for none. A refused function does not stop the others. What is not a
+memory is a limit in bytes on the address space of the process, 0 for none. A refused function does not stop the others. What is not a
 refusal (a fault of the compiler) ends the process with code 2 and one line on stderr; files are written whole or not at all.
 """
 from __future__ import annotations
@@ -45,14 +46,16 @@ def limit_memory(size: int) -> None:
     """The kernel refuses more address space than this, so a runaway compilation fails alone."""
     if size > 0 and sys.platform != "win32":
         import resource
-        resource.setrlimit(resource.RLIMIT_AS, (size, size))
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (size, hard))
 
 
 def main() -> int:
     try:
-        request = json.load(sys.stdin)
-        limit_memory(int(request.get("memory") or 0))
-        print(json.dumps(answer(request)), flush=True)
+        for line in sys.stdin:
+            request = json.loads(line)
+            limit_memory(int(request.get("memory") or 0))
+            print(json.dumps(answer(request)), flush=True)
         return 0
     except MemoryError:
         print("out of memory", file=sys.stderr)

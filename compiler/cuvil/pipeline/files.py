@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from ..targets import CPUS
 from .stages import Stages
 
 if TYPE_CHECKING:
+    from ..frontends.python import Workspace
     from ..frontends.python.facts import FileFacts, FunctionFacts
     from ..ir.function import Function
 
@@ -133,8 +135,19 @@ def read(path: str) -> Source:
 
 
 def facts_of(source: Source, root: str | Path | None) -> FileFacts:
-    from ..frontends.python import Workspace, analyze
-    return analyze(source, Workspace(root if root is not None else Path(source.path).absolute().parent))
+    from ..frontends.python import analyze
+    return analyze(source, workspace_of(source, root))
+
+
+def workspace_of(source: Source, root: str | Path | None) -> Workspace:
+    """The workspace a file stands in. A process that compiles again and again keeps what it read: only what changed is walked again."""
+    return _workspace(str(root if root is not None else Path(source.path).absolute().parent))
+
+
+@lru_cache(maxsize=4)
+def _workspace(root: str) -> Workspace:
+    from ..frontends.python import Workspace
+    return Workspace(root)
 
 
 def entry_points(file: FileFacts) -> list[str]:
@@ -144,14 +157,14 @@ def entry_points(file: FileFacts) -> list[str]:
 def captured(source: Source, name: str, shapes: Mapping[str, Any], root: str | Path | None,
              file: FileFacts | None = None) -> tuple[Function, dict[str, Any]]:
     """The function as CIR, and the options of its decorator. shapes: of parameters; those of symbols are left to sizes_of."""
-    from ..frontends.python import Workspace, capture
+    from ..frontends.python import capture
     facts = (file or facts_of(source, root)).function(name)
     options = dict(facts.entry.options) if facts is not None and facts.entry is not None else {}
     given = {key: shape for key, shape in shapes.items() if not isinstance(shape, int)}
     if facts is not None and facts.function is not None and facts.refusal is None and not given:
         return facts.function, options
     inputs = {key: type_of(key, shape, facts) for key, shape in given.items()} or None
-    return capture(source, name, inputs, Workspace(root if root is not None else Path(source.path).absolute().parent)), options
+    return capture(source, name, inputs, workspace_of(source, root)), options
 
 
 def type_of(name: str, shape: Any, facts: FunctionFacts | None) -> TensorType:
