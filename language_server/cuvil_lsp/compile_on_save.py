@@ -193,7 +193,8 @@ class Compiler:
         answer = ""
         try:
             child.stdin.write(request)
-            answer = (await asyncio.wait_for(child.stdout.readline(), options.compileTimeout)).decode()
+            line = (await asyncio.wait_for(child.stdout.readline(), options.compileTimeout)).decode()
+            answer = line if line.endswith("\n") else ""          # one that died while it wrote has not answered
         except asyncio.TimeoutError:
             return f"it took more than {options.compileTimeout:g} s and was ended"
         finally:
