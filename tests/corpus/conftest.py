@@ -1,29 +1,9 @@
-"""Fetches the corpus: the wheels of requirements.txt, unpacked into the user's cache folder once, whatever the number of runs."""
-import hashlib
-import os
-import subprocess
-import sys
-import tempfile
-import zipfile
 from pathlib import Path
 
 import pytest
-
-REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+from packages import corpus as fetched
 
 
 @pytest.fixture(scope="session")
 def corpus() -> Path:
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cuvil-tests"
-    folder = cache / f"corpus-{hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()[:12]}"
-    if not folder.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache) as temporary:
-            wheels, unpacked = Path(temporary, "wheels"), Path(temporary, "unpacked")
-            subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--require-hashes", "--only-binary=:all:",
-                            "-r", REQUIREMENTS, "-d", wheels], check=True, timeout=300)
-            for wheel in wheels.iterdir():
-                with zipfile.ZipFile(wheel) as archive:
-                    archive.extractall(unpacked, [name for name in archive.namelist() if name.endswith(".py")])
-            unpacked.rename(folder)
-    return folder
+    return fetched()
