@@ -10,6 +10,7 @@ from the analysis itself; a file that cannot be read, or a function that cannot 
 """
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ from . import config as settings
 
 if TYPE_CHECKING:
     from cuvil.frontends.python.facts import FileFacts, FunctionFacts
+    from cuvil.frontends.python.targets import Targets
+    from cuvil.frontends.python.workspace import Workspace
     from cuvil.pipeline import Stages
 
     from .assists.actions import Action
@@ -54,8 +57,11 @@ class Session:
         self._diagnostics: dict[str, tuple[Analysis, settings.Config, list[Diagnostic]]] = {}
         self._stages: dict[tuple[str, str], tuple[FunctionFacts, Stages]] = {}
         self._configs: dict[str, settings.Config] = {}
+        self._settings: dict[str, settings.Config | None] = {}    # by the folder they stand in
         self._plugins: dict[str, tuple[list, list[Diagnostic]]] = {}
-        self._frontend = None
+        self._workspaces: dict[Targets, Workspace] = {}            # of each set of versions that the code is for
+        self._targets: dict[str, Targets] = {}
+        self._versions: dict = {}
 
     # Texts
 
@@ -70,8 +76,8 @@ class Session:
         with self._texts_lock:
             self._texts.pop(path, None)
             self._sources.pop(path, None)
-        if self._frontend is not None:
-            self._frontend.close(path)
+        for workspace in self._workspaces.values():
+            workspace.close(path)
 
     def version(self, path: str) -> int | None:
         with self._texts_lock:
@@ -94,15 +100,32 @@ class Session:
     def forget_settings(self) -> None:
         """Settings or files beside the open ones changed: read them again on the next question."""
         with self._work:
-            self._configs.clear()
-            self._plugins.clear()
-            self._diagnostics.clear()
+            for known in (self._configs, self._settings, self._targets, self._versions, self._plugins, self._diagnostics):
+                known.clear()
 
     def config(self, path: str) -> settings.Config:
-        folder = str(Path(path).absolute().parent)
+        folder = os.path.dirname(os.path.abspath(path))
         if folder not in self._configs:
-            self._configs[folder] = settings.load(folder)
+            self._configs[folder] = self._nearest(folder)
         return self._configs[folder]
+
+    def _nearest(self, folder: str) -> settings.Config:
+        while True:
+            if folder not in self._settings:
+                self._settings[folder] = settings.settings(folder)
+            if (found := self._settings[folder]) is not None:
+                return found
+            if (above := os.path.dirname(folder)) == folder:
+                return settings.Config()
+            folder = above
+
+    def targets(self, path: str) -> Targets:
+        """The versions that a file is for."""
+        from .targets import targets
+        folder = os.path.dirname(os.path.abspath(path))
+        if folder not in self._targets:
+            self._targets[folder] = targets(folder, dict(self.config(path).targets), self._versions)
+        return self._targets[folder]
 
     # Facts and findings
 
@@ -110,7 +133,7 @@ class Session:
         with self._work:
             source = self.source(path)
             last = self._analyses.get(path)
-            if last is not None and last.source.text == source.text:
+            if last is not None and last.source.text == source.text and last.facts.targets == self.targets(path):
                 return last
             analysis = self._analyse(source, last)
             self._analyses[path] = analysis
@@ -195,7 +218,7 @@ class Session:
     def _analyse(self, source: Source, last: Analysis | None) -> Analysis:
         from cuvil.frontends import python
         try:
-            return Analysis(source, python.analyze(source, self._workspace()))
+            return Analysis(source, python.analyze(source, self.workspace(source.path)))
         except CuvilError as error:
             failure = error.to_diagnostic(source.path)
         except Exception as error:                 # a defect of ours; the user's work goes on with what was known before
@@ -205,13 +228,15 @@ class Session:
                                  Span(source.path, 1, 0, 1, 0), "proved", "info")
         if last is not None:
             return Analysis(source, last.facts, failure)
-        return Analysis(source, python.analyze(Source(source.path, ""), self._workspace()), failure)
+        return Analysis(source, python.analyze(Source(source.path, ""), self.workspace(source.path)), failure)
 
-    def _workspace(self):
-        if self._frontend is None:
+    def workspace(self, path: str) -> Workspace:
+        """The front end's view of the files around one, for its versions."""
+        targets = self.targets(path)
+        if targets not in self._workspaces:
             from cuvil.frontends.python.workspace import Workspace
-            self._frontend = Workspace(self.root)
-        return self._frontend
+            self._workspaces[targets] = Workspace(self.root, targets)
+        return self._workspaces[targets]
 
     def _load_plugins(self, config: settings.Config) -> tuple[list, list[Diagnostic]]:
         if not config.plugins:

@@ -83,7 +83,7 @@ class Analyzer:
         while len(self._kept) > self._files:
             self._kept.popitem(last=False)
         return FileFacts(source, module, tuple(functions), tuple(expressions), tuple(problems), understood, unknown, module.stale,
-                         tuple(calls_), pending)
+                         tuple(calls_), pending, targets=self.workspace.targets)
 
     # --- one definition -------------------------------------------------------------------------------------------
 

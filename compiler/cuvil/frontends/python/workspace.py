@@ -15,6 +15,7 @@ import libcst as cst
 
 from ...cst import Definition, Module, parse
 from ...source import Source
+from .targets import DEFAULT_TARGETS, Targets
 from .values import Library
 
 SIZE_LIMIT = 4_000_000                        # characters; a larger file is not a program
@@ -23,16 +24,18 @@ _COMPOUND = re.compile(r"\s*(?:if|try|with|for|while|match|async)\b")
 
 
 class Workspace:
-    """The files under a root. `open` puts an editor's text in the place of the file on disk."""
+    """The files under a root, and the versions they are for. `open` puts an editor's text in the place of the file on disk."""
 
-    def __init__(self, root: str | Path = ".") -> None:
+    def __init__(self, root: str | Path = ".", targets: Targets = DEFAULT_TARGETS) -> None:
         self.root = Path(root)
+        self.targets = targets
         self._real_root = self.root.resolve()
         self._namespaces: dict[str, Namespace] = {}
         self._stamps: dict[str, tuple[int, int]] = {}
         self._opened: set[str] = set()
         self._fresh: dict[str, Namespace | None] = {}      # looked at since `look_again`
         self._resolved: dict[tuple[str, str, int], str | None] = {}
+        self._imports: dict[str, set[tuple[str, int]]] = {}
         self.looks = 0
         self.prototypes: dict[tuple[str, str], Any] = {}   # kept by prototypes.py
         self.analyzer: Any = None                          # kept by analysis.py
@@ -42,6 +45,12 @@ class Workspace:
         self._fresh.clear()
         self._resolved.clear()
         self.looks += 1
+
+    def asked(self, path: str) -> tuple[frozenset[str], frozenset[tuple[str, str, int]]]:
+        """What the facts of a file hang on beside its text, right after they were made: the files that were read for them, and the
+        modules that were looked for, as (dotted name, importing file, level). While all these are the same, so are the facts."""
+        files = frozenset(self._fresh) - {path}
+        return files, frozenset((dotted, importer, level) for importer in (path, *files) for dotted, level in self._imports.get(importer, ()))
 
     def open(self, source: Source, previous: Module | None = None) -> Namespace:
         """The namespace of a text, kept until the text changes."""
@@ -99,6 +108,7 @@ class Workspace:
         """The path of a module named by an import in a file, if it lies under the root. Relative imports count from the file."""
         folder = importer.rpartition("/")[0]
         key = dotted, folder, level
+        self._imports.setdefault(importer, set()).add((dotted, level))
         if key not in self._resolved:
             self._resolved[key] = self._resolve(dotted, Path(importer).parent, level)
         return self._resolved[key]
