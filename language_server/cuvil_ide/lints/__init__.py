@@ -14,6 +14,7 @@ from ..stale import present_findings
 from . import (
     axis_out_of_range,
     bare_squeeze,
+    cache_flush_in_loop,
     concat_mismatch,
     constant_comparison,
     discarded_result,
@@ -22,12 +23,15 @@ from . import (
     format_arguments,
     format_of_tensor,
     functional_dropout_on,
+    growing_concat,
     impossible_reshape,
     matmul_shape_mismatch,
     outer_broadcast,
+    remote_code,
     removed_api,
     shape_mismatch,
     syntax_error,
+    tensor_from_array_list,
     unsafe_load,
     unused_suppression,
 )
@@ -55,6 +59,10 @@ RULES: tuple[Rule, ...] = tuple(module.RULE for module in (
     format_of_tensor,
     format_arguments,
     constant_comparison,
+    growing_concat,
+    tensor_from_array_list,
+    cache_flush_in_loop,
+    remote_code,
     unused_suppression,
 ))
 
