@@ -33,11 +33,13 @@ VALID = (
     _START + "    return AutoModel.from_pretrained(name, trust_remote_code=True, revision='8d4e1f0')\n",
     _START + "    return AutoModel.from_pretrained('./checkpoints/ours', trust_remote_code=True)\n",
     _START + "    return AutoModel.from_pretrained(name, trust_remote_code=True, **load.options)\n",
+    _START + "    return dict(trust_remote_code=True)\n",
 )
 INVALID = (
     Invalid(_START + "    return AutoModel.from_pretrained(name, »trust_remote_code=True«)\n", "runs code from the repository"),
 )
 
+_LOADERS = {"from_pretrained", "from_config", "pipeline", "load_dataset", "SentenceTransformer", "LLM", "snapshot_download"}
 _WHERE = re.compile(r"trust_remote_code\s*=\s*True")
 
 
@@ -45,7 +47,8 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
     for call in nodes(facts, _WHERE, cst.Call):
         given = {arg.keyword.value: arg for arg in call.args if arg.keyword is not None}
         asked = given.get("trust_remote_code")
-        if asked is None or not isinstance(asked.value, cst.Name) or asked.value.value != "True" or {"revision", "code_revision", "local_files_only"} & given.keys():
+        callee = call.func.attr.value if isinstance(call.func, cst.Attribute) else call.func.value if isinstance(call.func, cst.Name) else ""
+        if callee not in _LOADERS or asked is None or not isinstance(asked.value, cst.Name) or asked.value.value != "True" or {"revision", "code_revision", "local_files_only"} & given.keys():
             continue
         first = string(call.args[0].value) if call.args and call.args[0].keyword is None else None
         if any(arg.star == "**" for arg in call.args) or (first or "").startswith((".", "/", "~")):
