@@ -132,7 +132,7 @@ def test_formatting_and_calls_are_recorded_for_rules(facts):
             return F.softmax(x, dim=-1)
     """)
     calls = [(c.name, [describe(a) for a in c.args], [k for k, _ in c.keywords]) for c in file.function("f").calls]
-    assert calls == [("logging.info", ["'%s of %d'", "'a'", "4"], []), ("builtins.str.format", ["1"], []),
+    assert calls == [("logging.info", ["'%s of %d'", "'a'", "4"], []), ("builtins.str.format", ["'{} {}'", "1"], []),
                      ("torch.nn.functional.softmax", ["f32[n, 4]"], ["dim"])]
 
 

@@ -15,7 +15,9 @@ from ...cst import Definition
 from ...diagnostics import CuvilError
 from ...source import Source, Span
 from .capture import deep_enough, walked
+from .context import MODULE_LEVEL
 from .facts import ExpressionFact, FileFacts, FunctionFacts
+from .records import settled
 from .signatures import MAY_BE_NONE
 from .values import Tensor, Unknown, Untyped, Value
 from .walk import Frame, OutOfBudget, Walk
@@ -55,7 +57,8 @@ class Analyzer:
         namespace = self.workspace.open(source, previous.module if previous is not None else None)
         module, kept = namespace.syntax, self._kept.get(source.path, {})
         now: dict[Definition, Kept] = {}
-        functions, expressions, problems, calls_ = [], [], [], []
+        functions: list[FunctionFacts] = []
+        top: tuple[list, ...] = ([], [], [], [], [], [])   # of module level: expressions, problems, calls, writes, branches, assigns
         understood, unknown, walked_now, pending = 0, Counter(), 0, 0
         for definition in module.definitions:
             if definition.kind == "class":
@@ -73,17 +76,17 @@ class Analyzer:
             if isinstance(entry.facts, FunctionFacts):
                 functions.append(entry.facts)
             else:
-                expressions += entry.facts[0]
-                problems += entry.facts[1]
-                calls_ += entry.facts[2]
+                for so_far, more in zip(top, entry.facts):
+                    so_far += more
             understood += entry.understood
             unknown.update(entry.unknown)
         self._kept[source.path] = now
         self._kept.move_to_end(source.path)
         while len(self._kept) > self._files:
             self._kept.popitem(last=False)
-        return FileFacts(source, module, tuple(functions), tuple(expressions), tuple(problems), understood, unknown, module.stale,
-                         tuple(calls_), pending, targets=self.workspace.targets)
+        expressions, problems, calls, writes, branches, assigns = map(tuple, top)
+        return FileFacts(source, module, tuple(functions), expressions, problems, understood, unknown, module.stale, calls, pending, writes, branches,
+                         assigns, targets=self.workspace.targets)
 
     # --- one definition -------------------------------------------------------------------------------------------
 
@@ -107,27 +110,28 @@ class Analyzer:
             function, outcome.refusal = plain.function, plain.refusal
         facts = replace(blank, function=function, refusal=outcome.refusal, entry=outcome.entry, expressions=made,
                         problems=tuple(walk.problems.values()), parameters=tuple(outcome.parameters.items()),
-                        calls=tuple(call for _, call in walk.calls.values()), result=outcome.result)
+                        result=outcome.result, **_records(walk))
         if len(namespace.syntax.definitions) > MANY:
             definition.tree.forget()
         return Kept(facts, walk.used, *statistics(made))
 
     def _statement(self, namespace: Namespace, definition: Definition) -> Kept:
         if not any(word in definition.text for word in TENSOR_WORDS) or len(definition.text) > 50_000 or definition.tree is None:
-            return Kept(((), (), ()), {}, Counter(), 0)
+            return Kept((), {}, Counter(), 0)
         walk = Walk(self.workspace, FACT_STEPS)
         walk.frame = walk.recording = Frame(namespace, definition)
         walk.building = 1 if definition.owner else 0
+        walk.context = MODULE_LEVEL
         try:
             for node in definition.tree.nodes:
                 walk.execute(node)
         except (OutOfBudget, RecursionError):
             pass
         except Exception:                     # a defect of ours: it costs the facts of this statement alone
-            return Kept(((), (), ()), walk.used, Counter(), 0)
+            return Kept((), walk.used, Counter(), 0)
         walk.frame = walk.recording = Frame(namespace, definition)
         made = facts_of(walk, namespace.path, definition)
-        return Kept((made, tuple(walk.problems.values()), tuple(call for _, call in walk.calls.values())), walk.used, *statistics(made))
+        return Kept((made, tuple(walk.problems.values()), *_records(walk).values()), walk.used, *statistics(made))
 
 
 def _blank(namespace: Namespace, definition: Definition) -> FunctionFacts:
@@ -136,6 +140,11 @@ def _blank(namespace: Namespace, definition: Definition) -> FunctionFacts:
     span = Span(path, definition.first, definition.indent, definition.last, len(text.line(definition.last)))
     header = Span(path, definition.header, definition.indent, definition.header, len(text.line(definition.header)))
     return FunctionFacts(definition.name, span, header, None, None, None, (), ())
+
+
+def _records(walk: Walk) -> dict[str, tuple]:
+    return {"calls": settled(walk, walk.calls), "writes": settled(walk, walk.writes), "branches": settled(walk, walk.branches),
+            "assigns": settled(walk, walk.assigns)}
 
 
 def facts_of(walk: Walk, path: str, definition: Definition) -> tuple[ExpressionFact, ...]:

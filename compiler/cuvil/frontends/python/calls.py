@@ -4,15 +4,15 @@ from __future__ import annotations
 import libcst as cst
 
 from ...ops import SPELLINGS
-from . import classes, layers, methods, pythons, queries, scope
-from .facts import CallFact
+from . import classes, context, joins, layers, methods, modes, pythons, queries, records, regions, scope
+from .facts import Context
 from .library import apply, dtype_named
 from .mutation import in_place
-from .values import NONE, Instance, Library, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, UserFunction, Value
+from .values import NONE, Either, Instance, Library, Mapping, Partial, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, UserFunction, Value
 from .walk import DEPTH, SAME_FUNCTION, Frame, Walk, contains_tensor
 from .workspace import dotted
 
-assert methods and queries                     # importing them fills pythons.FUNCTIONS
+assert methods and modes and queries           # importing them fills pythons.FUNCTIONS
 
 
 def call_node(walk: Walk, function: Value, node: cst.Call) -> Value:
@@ -38,18 +38,21 @@ def call_node(walk: Walk, function: Value, node: cst.Call) -> Value:
             keywords[arg.keyword.value] = value
         else:
             args.append(value)
+    training = function.training if isinstance(function, Instance) else None
     result = unknown or call(walk, function, args, keywords, node)
     if unknown is not None and any(map(contains_tensor, args)):
         walk.refuse(unknown.reason, node)
-    if walk.frame is walk.recording:
-        name = function.name if isinstance(function, (Library, UserFunction, UserClass)) else \
-            getattr(function.of, "name", "") if isinstance(function, Instance) else ""
-        walk.calls[id(node)] = node, CallFact(walk.span(node), name, tuple(args), tuple(keywords.items()), result)
+    records.called(walk, function, args, keywords, result, training, node)
     return result
 
 
 def call(walk: Walk, function: Value, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode) -> Value:
+    function = joins.given(function)
     match function:
+        case Either():
+            return joins.each(walk, function, lambda option: call(walk, option, list(args), dict(keywords), node))
+        case Partial(function=inner, args=first, keywords=more):
+            return call(walk, inner, [*first, *args], {**dict(more), **keywords}, node)
         case Library():
             return call_library(walk, function, args, keywords, node)
         case UserFunction():
@@ -100,18 +103,27 @@ def follow(walk: Walk, function: UserFunction, args: list[Value], keywords: dict
     if isinstance(function.node, cst.FunctionDef) and function.node.asynchronous is not None:
         return walk.refuse("a coroutine is not compiled", node)
     frame = Frame(function.module, function.definition, closure=function.closure, callers=(walk.span(node), *walk.frame.callers),
-                  function=function)
+                  function=function, chain=hash((walk.frame.chain, id(node))))
     wrong = bind(walk, frame, function, args, keywords)
     if wrong:
         return walk.refuse(f"`{function.name}`: {wrong}", node, "arguments that its signature takes")      # type checkers find this; it is no finding here
-    outer, origins = walk.frame, walk.builder.origins
-    walk.frame = frame
+    outer, origins, around = walk.frame, walk.builder.origins, walk.context
+    walk.frame, walk.context = frame, inside(walk, function, around)
     walk.active.append(function.node)
     try:
         return run_body(walk, function)
     finally:
         walk.active.pop()
-        walk.frame, walk.builder.origins = outer, origins
+        walk.frame, walk.builder.origins, walk.context = outer, origins, around
+
+
+def inside(walk: Walk, function: UserFunction, around: Context) -> Context:
+    """The context of a function's body: that of the call, and what its decorators and torch.compile add."""
+    decorated = context.decorated(scope.decorators(walk, function.module, function.node)) if getattr(function.node, "decorators", ()) else ""
+    readers = regions.around(walk, function)
+    all_readers = () if readers is None else tuple(dict.fromkeys((*readers, *function.regions, *around.regions)))
+    return Context(walk.frame.callers, around.loops, decorated if decorated != "" else around.grad, all_readers, around.tests, around.caught,
+                   around.autocast)
 
 
 def run_body(walk: Walk, function: UserFunction) -> Value:

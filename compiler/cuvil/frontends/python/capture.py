@@ -17,7 +17,7 @@ from ...ir.types import TensorType
 from ...lineage import Origin
 from ...source import Source, Span
 from . import calls, classes, expressions, learn, scope, statements
-from .facts import Entry
+from .facts import HERE, Entry
 from .prototypes import prototype
 from .signatures import entry_of, inputs_of
 from .values import Instance, Sequence, Tensor, Unknown, Untyped, UserClass, UserFunction, Value, describe
@@ -110,6 +110,7 @@ def walk_function(walk: Walk, namespace: Namespace, definition: Definition, inpu
         function = UserFunction(definition.name, node, namespace, receiver, (), owner, definition)
         frame.function = function
         walk.frame = walk.recording = frame
+        walk.context = calls.inside(walk, function, HERE)
         if definition.name.endswith(".__init__"):
             walk.building = 1
         frame.names.update(inputs_of(walk, function, outcome.entry, inputs))

@@ -11,7 +11,8 @@ from ...cst import Definition
 from ...ir.function import Op
 from ...ops.builder import Builder
 from . import calls, scope
-from .values import Deferred, Instance, Library, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, UserFunction, Value, Weight
+from .context import MODULE_LEVEL
+from .values import Deferred, Either, Instance, Library, Many, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, UserFunction, Value, Weight
 from .walk import Frame, Walk
 
 MODULE = "torch.nn.Module"
@@ -150,10 +151,11 @@ def instantiate(walk: Walk, cls: UserClass, args: list[Value], keywords: dict[st
 
 def apart(walk: Walk, instance: Instance, cls: UserClass, work) -> None:
     """Walk an `__init__` with a builder of its own; tensors it leaves on objects are kept as Deferred."""
-    outer = walk.building
+    outer, context = walk.building, walk.context
     builder, weights = walk.builder, walk.weights
     if not outer:
         walk.builder, walk.weights, walk.created = Builder(builder.library, SCRATCH), {}, []
+    walk.context = MODULE_LEVEL                            # gradients are on, whatever is around the call: weights ask for them themselves
     walk.building += 1
     walk.weak += 1
     walk.quiet += 1
@@ -166,6 +168,7 @@ def apart(walk: Walk, instance: Instance, cls: UserClass, work) -> None:
         walk.weak -= 1
         walk.quiet -= 1
         walk.building -= 1
+        walk.context = context
         if not outer:
             for each in walk.created:
                 each.attributes.update({name: _settle(walk, value) for name, value in each.attributes.items()})
@@ -177,7 +180,11 @@ def _settle(walk: Walk, value: Value) -> Value:
     if isinstance(value, Tensor) and value.op.id >= SCRATCH:
         return Deferred(_needed(walk.builder, value.op), value)
     if isinstance(value, Untyped):
-        return walk.members.get(value.name, value)
+        return walk.members.get((value.name, value.span), value)
+    if isinstance(value, Either):
+        return Either(tuple(_settle(walk, option) for option in value.options))
+    if isinstance(value, Many):
+        return Many(_settle(walk, value.item), value.kind)
     if isinstance(value, Sequence):
         items = [_settle(walk, item) for item in value.items]
         return Sequence(items if value.kind == "list" else tuple(items), value.kind)
@@ -226,6 +233,11 @@ def register(instance: Instance, name: str, value: Value) -> None:
         value.owner = (instance, name)
     elif isinstance(value, Weight) and value.owner is None:
         value = Weight(value.type, instance, name)
+    elif isinstance(value, Either):
+        for option in value.options:
+            if isinstance(option, Instance) and option.owner is None and option is not instance:
+                option.owner = (instance, name)
+        value = Either(tuple(Weight(o.type, instance, name) if isinstance(o, Weight) and o.owner is None else o for o in value.options))
     elif isinstance(value, (Sequence, Mapping)):
         pass                                              # a plain list does not register its modules, as in torch
     instance.attributes[name] = value

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import libcst as cst
 
-from . import attributes, calls, layers, operators, scope, subscripts
+from . import attributes, calls, context, layers, operators, records, scope, subscripts
 from .learn import unpacked_shape
 from .values import Mapping, Scalar, Sequence, Tensor, Unknown, UserFunction, Value
 from .walk import UNROLL, Frame, Walk, expression
@@ -177,7 +177,12 @@ def binary(walk: Walk, node: cst.BinaryOperation) -> Value:
 
 @expression(cst.UnaryOperation, form="`neg`, `not`; of a Python value, its value")
 def unary(walk: Walk, node: cst.UnaryOperation) -> Value:
-    return operators.unary(walk, type(node.operator).__name__, walk.evaluate(node.expression), node)
+    if not isinstance(node.operator, cst.Not):
+        return operators.unary(walk, type(node.operator).__name__, walk.evaluate(node.expression), node)
+    walk.asked = node.expression
+    value = walk.evaluate(node.expression)
+    records.branch(walk, "not", value, node.expression)
+    return operators.unary(walk, "Not", value, node)
 
 
 @expression(cst.Comparison, form="`eq`, `ne`, `lt`, `le`, `gt`, `ge`; of Python values and sizes, decided while compiling")
@@ -197,12 +202,23 @@ def comparison(walk: Walk, node: cst.Comparison) -> Value:
 
 @expression(cst.BooleanOperation, form="decided while compiling; the truth of a tensor is refused")
 def boolean(walk: Walk, node: cst.BooleanOperation) -> Value:
+    decides, kind = walk.asked is node, "and" if isinstance(node.operator, cst.And) else "or"
+    walk.asked = node.left
     left = walk.evaluate(node.left)
+    records.branch(walk, kind, left, node.left)
     known = operators.truth(walk, left)
-    stops = False if isinstance(node.operator, cst.And) else True
+    stops = kind == "or"
     if known is stops:
         return left
-    right = walk.evaluate(node.right)
+    if decides:                                           # the truth of the right side is asked only where that of the whole is
+        walk.asked = node.right
+    if known is None:
+        with context.tested(walk, node.left, not stops):
+            right = walk.evaluate(node.right)
+    else:
+        right = walk.evaluate(node.right)
+    if decides:
+        records.branch(walk, kind, right, node.right)
     if known is None:
         other = operators.truth(walk, right)
         if other is stops:                                # x and False is falsy whatever x is
@@ -213,11 +229,16 @@ def boolean(walk: Walk, node: cst.BooleanOperation) -> Value:
 
 @expression(cst.IfExp, form="the branch whose test is known; a test on tensor data is refused")
 def conditional(walk: Walk, node: cst.IfExp) -> Value:
+    walk.asked = node.test
     test = walk.evaluate(node.test)
+    records.branch(walk, "ternary", test, node.test)
     known = operators.truth(walk, test)
     if known is None:
         walk.undecided(test, node.test, "the test of a conditional expression")
-        a, b = walk.evaluate(node.body), walk.evaluate(node.orelse)
+        with context.tested(walk, node.test, True):
+            a = walk.evaluate(node.body)
+        with context.tested(walk, node.test, False):
+            b = walk.evaluate(node.orelse)
         return walk.join(a, b)
     return walk.evaluate(node.body if known else node.orelse)
 
@@ -255,7 +276,7 @@ def _comprehend(walk: Walk, clause: cst.CompFor, element) -> list | None:
     """The elements, or None when the sequence or a test is not known; then the parts are walked once for their facts."""
     outer, found = walk.frame, []
     walk.frame = inner = Frame(outer.namespace, outer.definition, closure=(outer, *outer.closure), callers=outer.callers,
-                               function=outer.function)
+                               function=outer.function, chain=outer.chain)
     if walk.recording is outer:
         walk.recording = inner
 
@@ -263,22 +284,23 @@ def _comprehend(walk: Walk, clause: cst.CompFor, element) -> list | None:
         items = iterate(walk, walk.evaluate(clause.iter))
         if items is None or len(items) > UNROLL:
             assign_unknown(walk, clause.target)
-            with walk.unsure():
+            with walk.unsure(), context.loop(walk, clause, len(items) if items is not None else None, comprehension=True):
                 for test in clause.ifs:
                     walk.evaluate(test.test)
                 run(clause.inner_for_in) if clause.inner_for_in else element()
             return False
-        for item in items:
-            assign(walk, clause.target, item)
-            tests = [operators.truth(walk, walk.evaluate(test.test)) for test in clause.ifs]
-            if None in tests:
-                return False
-            if all(tests):
-                if clause.inner_for_in is not None:
-                    if not run(clause.inner_for_in):
-                        return False
-                else:
-                    found.append(element())
+        with context.loop(walk, clause, len(items), comprehension=True):
+            for item in items:
+                assign(walk, clause.target, item)
+                tests = [operators.truth(walk, walk.evaluate(test.test)) for test in clause.ifs]
+                if None in tests:
+                    return False
+                if all(tests):
+                    if clause.inner_for_in is not None:
+                        if not run(clause.inner_for_in):
+                            return False
+                    else:
+                        found.append(element())
         return True
 
     try:
@@ -335,11 +357,13 @@ def assign(walk: Walk, target: cst.BaseExpression, value: Value) -> None:
                 walk.refuse("a name outside the function is changed", target, hint="return the value instead")
             walk.place(word, value)
             walk.record(target, walk.frame.names[word])
+            records.assigned(walk, target, walk.frame.names[word])
         case cst.Tuple() | cst.List():
             unpack(walk, target, value)
         case cst.StarredElement(value=inner):
             assign(walk, inner, value)
         case cst.Attribute():
+            records.assigned(walk, target, value)
             attributes.set(walk, walk.evaluate(target.value), target.attr.value, value, target)
         case cst.Subscript():
             subscripts.set(walk, walk.evaluate(target.value), subscripts.key(walk, target.slice), value, target)

@@ -7,6 +7,7 @@ from ...ops import TypeRuleError
 from ...ops.layers import LAYERS
 from . import calls, learn
 from .classes import find_member, member_value, register
+from .context import within
 from .library import Silent, failed, lift, plain, signature
 from .mutation import in_place
 from .values import NONE, Instance, Library, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, Value, Weight
@@ -122,7 +123,8 @@ def call_instance(walk: Walk, instance: Instance, args: list[Value], keywords: d
         for name in ("__call__", "forward"):
             found = find_member(walk, instance.of, name)
             if found is not None:
-                return calls.call(walk, member_value(walk, *found, name, instance, node), args, keywords, node)
+                with within(walk, **({"regions": (*instance.regions, *walk.context.regions)} if instance.regions else {})):
+                    return calls.call(walk, member_value(walk, *found, name, instance, node), args, keywords, node)
         return calls.call(walk, walk.unknown("an object that cannot be called", node), args, keywords, node)
     if instance.of.name == "torch.nn.Sequential":
         value: Value = args[0] if args else NONE

@@ -9,6 +9,7 @@ import libcst as cst
 
 from ...ir.dims import proved_different
 from ...ops import SPELLINGS
+from . import records
 from .library import apply
 from .values import Tensor, Unknown, Value, describe
 from .walk import Walk
@@ -16,8 +17,9 @@ from .walk import Walk
 _CATEGORY = {"bool": 0, "int": 1, "float": 2}
 
 
-def in_place(walk: Walk, target: Value, result: Value, node: cst.CSTNode, shown: str) -> Value:
-    """`target` now holds `result`, as after `target += ...` or `target.relu_()`."""
+def in_place(walk: Walk, target: Value, result: Value, node: cst.CSTNode, shown: str, into: cst.CSTNode | None = None) -> Value:
+    """`target` now holds `result`, as after `target += ...` or `target.relu_()`. into: the expression that is written to, if node hides it."""
+    records.written(walk, target, shown, result, node, into)
     if not isinstance(target, Tensor):
         return result
     if not isinstance(result, Tensor):
@@ -71,6 +73,7 @@ def augmented(walk: Walk, target: Value, operator: str, sign: str, right: Value,
 
 def write_into(walk: Walk, target: Tensor, index: Value, new: Value, node: cst.CSTNode) -> None:
     """`x[index] = new`: refused for now, and what `x` holds is not known after it."""
+    records.written(walk, target, "[]=", new, node)
     walk.refuse("a part of a tensor is assigned to, which is not compiled", node, "tensors that are made once",
                 "build the value with torch.where, torch.cat or torch.stack")
     walk.changed[target.storage] = Unknown("changed through an index")

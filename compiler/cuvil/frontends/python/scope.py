@@ -10,6 +10,7 @@ import builtins
 import libcst as cst
 
 from ...cst import Definition
+from .context import MODULE_LEVEL
 from .values import NONE, Library, Scalar, Sequence, Unknown, UserClass, UserFunction, UserModule, Value
 from .walk import Frame, Walk
 from .workspace import Namespace, dotted, library
@@ -87,8 +88,8 @@ def _defined(walk: Walk, namespace: Namespace, word: str, definition: Definition
 
 def run_apart(walk: Walk, frame: Frame, work) -> Frame:
     """Work in another frame whose problems are not this function's: they are found where that code is walked by itself."""
-    outer, recording, origins = walk.frame, walk.recording, walk.builder.origins
-    walk.frame, walk.recording = frame, None
+    outer, recording, origins, context = walk.frame, walk.recording, walk.builder.origins, walk.context
+    walk.frame, walk.recording, walk.context = frame, None, MODULE_LEVEL
     walk.weak += 1
     walk.quiet += 1
     try:
@@ -96,7 +97,7 @@ def run_apart(walk: Walk, frame: Frame, work) -> Frame:
     finally:
         walk.weak -= 1
         walk.quiet -= 1
-        walk.frame, walk.recording, walk.builder.origins = outer, recording, origins
+        walk.frame, walk.recording, walk.builder.origins, walk.context = outer, recording, origins, context
     return frame
 
 

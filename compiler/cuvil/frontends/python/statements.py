@@ -6,9 +6,11 @@ walked and joined, for facts, and the function is refused.
 """
 from __future__ import annotations
 
+from dataclasses import replace
+
 import libcst as cst
 
-from . import learn, mutation, operators, scope, subscripts
+from . import context, learn, mutation, operators, records, scope, subscripts
 from .expressions import assign, assign_unknown, iterate
 from .values import NONE, Mapping, Sequence, Tensor, Unknown, UserFunction, Value
 from .walk import UNROLL, Walk, statement
@@ -28,6 +30,7 @@ def block(walk: Walk, node) -> str | None:
 @statement(cst.Expr, form="evaluated for its ops; a string is documentation")
 def expression_statement(walk: Walk, node: cst.Expr) -> None:
     if not isinstance(node.value, (cst.SimpleString, cst.ConcatenatedString)):
+        walk.statement = node.value
         walk.evaluate(node.value)
 
 
@@ -98,9 +101,17 @@ def raise_(walk: Walk, node: cst.Raise) -> str:
 
 @statement(cst.Assert, form="shapes and sizes are learnt from it; a test on tensor data is left out")
 def assert_(walk: Walk, node: cst.Assert) -> None:
-    value = walk.evaluate(node.test)
+    value = asked(walk, "assert", node.test)
     if operators.truth(walk, value) is None and not isinstance(value, Tensor):
         learn.holds(walk, node.test)
+
+
+def asked(walk: Walk, kind: str, test: cst.BaseExpression) -> Value:
+    """The value of a test, whose truth decides the way."""
+    walk.asked = test
+    value = walk.evaluate(test)
+    records.branch(walk, kind, value, test)
+    return value
 
 
 @statement(cst.Break, form="ends an unrolled loop")
@@ -116,7 +127,7 @@ def continue_(walk: Walk, node) -> str:
 @statement(cst.If, form="the branch whose test is known; a test on tensor data is refused")
 def if_(walk: Walk, node: cst.If) -> str | None:
     while True:
-        test = walk.evaluate(node.test)
+        test = asked(walk, "if", node.test)
         known = operators.truth(walk, test)
         if known:
             return walk.execute(node.body)
@@ -135,21 +146,24 @@ def _undecided(walk: Walk, node: cst.If, test: Value) -> str | None:
         if isinstance(test, Tensor):
             walk.undecided(test, node.test, "the test of an `if`")
         learn.fails(walk, node.test)
+        context.passed(walk, node.test, False)
         return walk.execute(node.orelse) if node.orelse is not None else None
     walk.undecided(test, node.test, "the test of an `if`")
     saved = snapshot(walk.frame.names)
-    with walk.unsure():
+    with walk.unsure(), context.tested(walk, node.test, True):
         left = walk.execute(node.body)
     after = walk.frame.names
     walk.frame.names = saved
-    with walk.unsure():
+    with walk.unsure(), context.tested(walk, node.test, False):
         other = walk.execute(node.orelse) if node.orelse is not None else None
     if left in ("return", "raise", "break", "continue"):
         if other is None:
+            context.passed(walk, node.test, False)
             return None
         return left if left == other else other if left == "raise" else left if other == "raise" else None
     if other is not None:
         walk.frame.names = after
+        context.passed(walk, node.test, True)
         return None
     names = walk.frame.names
     for name in {*after, *names}:
@@ -190,6 +204,7 @@ def snapshot(names: dict[str, Value]) -> dict[str, Value]:
 @statement(cst.For, form="unrolled over a sequence that is known, up to 256 rounds")
 def for_(walk: Walk, node: cst.For) -> str | None:
     value = walk.evaluate(node.iter)
+    records.branch(walk, "for", value, node.iter)
     items = iterate(walk, value)
     if node.asynchronous is not None:
         walk.refuse("an asynchronous loop is not compiled", node)
@@ -198,11 +213,13 @@ def for_(walk: Walk, node: cst.For) -> str | None:
         reason = f"a loop of {len(items)} rounds" if items is not None else f"a loop over {getattr(value, 'reason', 'a sequence that is not known')}"
         walk.refuse(f"{reason} is not compiled", node.iter, f"a sequence that is known while compiling, of at most {UNROLL} items",
                     "operate on the whole tensor at once")
-        _unknown_loop(walk, node.body, node.target)
+        with context.loop(walk, node, len(items) if items is not None else None):
+            _unknown_loop(walk, node.body, node.target)
         return None
     for item in items:
-        assign(walk, node.target, item)
-        left = walk.execute(node.body)
+        with context.loop(walk, node, len(items)):
+            assign(walk, node.target, item)
+            left = walk.execute(node.body)
         if left == "break":
             return None
         if left in ("return", "raise"):
@@ -213,15 +230,17 @@ def for_(walk: Walk, node: cst.For) -> str | None:
 @statement(cst.While, form="unrolled while its test is known, up to 256 rounds")
 def while_(walk: Walk, node: cst.While) -> str | None:
     for _ in range(UNROLL):
-        test = walk.evaluate(node.test)
+        test = asked(walk, "while", node.test)
         known = operators.truth(walk, test)
         if known is None:
             walk.undecided(test, node.test, "the test of a `while`")
-            _unknown_loop(walk, node.body, None)
+            with context.loop(walk, node, None):
+                _unknown_loop(walk, node.body, None)
             return None
         if not known:
             return walk.execute(node.orelse) if node.orelse is not None else None
-        left = walk.execute(node.body)
+        with context.loop(walk, node, None):
+            left = walk.execute(node.body)
         if left == "break":
             return None
         if left in ("return", "raise"):
@@ -257,19 +276,24 @@ def _forget(walk: Walk, body, reason: str) -> None:
 
 @statement(cst.With, form="no_grad and inference_mode change nothing in inference; its body")
 def with_(walk: Walk, node: cst.With) -> str | None:
-    for item in node.items:
-        value = walk.evaluate(item.item)
-        if item.asname is not None:
-            assign(walk, item.asname.name, value)
-        if isinstance(value, Unknown):
-            walk.refuse("a `with` block whose context is not known", item, "torch.no_grad() or torch.inference_mode()")
-    return walk.execute(node.body)
+    with context.within(walk):
+        for item in node.items:
+            value = walk.evaluate(item.item)
+            if item.asname is not None:
+                assign(walk, item.asname.name, value)
+            changes = context.entered(walk, value)
+            if changes:
+                walk.context = replace(walk.context, **changes)
+            if isinstance(value, Unknown) or "autocast" in changes:
+                walk.refuse("a `with` block whose context is not known", item, "torch.no_grad() or torch.inference_mode()")
+        return walk.execute(node.body)
 
 
 @statement(cst.Try, cst.TryStar, form="its body, when it cannot be told that it fails")
 def try_(walk: Walk, node) -> str | None:
     before = snapshot(walk.frame.names)
-    left = walk.execute(node.body)
+    with context.within(walk, caught=(*context.caught(node), *walk.context.caught)):
+        left = walk.execute(node.body)
     if left == "raise":
         walk.frame.names = before
         left = None

@@ -150,6 +150,7 @@ class UserFunction:
     closure: tuple[Any, ...] = ()
     owner: UserClass | None = None
     definition: Any = None
+    regions: tuple[Any, ...] = ()                         # it went through torch.compile or the like: facts.Region
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,6 +182,7 @@ class Instance:
     training: bool | None = None             # its mode now: True after construction or .train(), False after .eval() and from_pretrained
     constructor: dict[str, Any] | None = None             # of a library layer: its constructor's arguments as plain Python
     weights: tuple[str, ...] = ()                         # of a library layer: the attributes that are its weights
+    regions: tuple[Any, ...] = ()                         # it was handed to torch.compile or the like: facts.Region
     assumed: str = ""                                     # of a library layer: the argument that is not known and taken as its default
 
     @property
@@ -223,6 +225,30 @@ class Library:
     receiver: Value | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Either:
+    """One of a few values: what two branches bind to one name. Two tensors are one partly known tensor instead: joins.py."""
+
+    options: tuple[Value, ...]
+
+
+@dataclass(slots=True)
+class Many:
+    """A list or tuple of an unknown number of items that are all like `item`; appending to a list widens it."""
+
+    item: Value
+    kind: str = "list"
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """functools.partial: a function with some arguments given."""
+
+    function: Value
+    args: tuple[Value, ...] = ()
+    keywords: tuple[tuple[str, Value], ...] = ()
+
+
 MARKS = {
     "bgr": "an image as OpenCV decodes it", "rgb": "an image as PIL decodes it, or converted", "hwc": "an image with its channels last",
     "expanded": "many indices share one element (expand, broadcast_to)", "shared": "its memory is also a NumPy array's",
@@ -232,7 +258,7 @@ MARKS = {
 }
 
 Value = Union[Unknown, Untyped, Tensor, Shape, Scalar, Sequence, Mapping, UserFunction, UserClass, UserModule, Instance, Weight, Deferred,
-              Library]
+              Library, Either, Many, Partial]
 NONE = Scalar(None)
 
 
@@ -254,6 +280,10 @@ def describe(value: Value) -> str:
             return f"[{inner}]" if value.kind == "list" else f"({inner},)" if len(value.items) == 1 else f"({inner})"
         case Mapping():
             return "{" + ", ".join(f"{key!r}: {describe(item)}" for key, item in list(value.items.items())[:8]) + "}"
+        case Either(options=options):
+            return " or ".join(dict.fromkeys(map(describe, options)))
+        case Many(item=item, kind=kind):
+            return f"[{describe(item)}, ...]" if kind == "list" else f"({describe(item)}, ...)"
         case UserFunction():
             return f"function {value.name}"
         case UserClass():

@@ -26,8 +26,9 @@ from ...ir.types import DType, TensorType
 from ...lineage import Origin
 from ...ops.builder import Builder
 from ...source import Span
-from .facts import CallFact, Problem
-from .values import Deferred, Instance, Library, Mapping, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserFunction, Value, Weight, describe
+from . import joins
+from .facts import HERE, AssignFact, BranchFact, CallFact, Context, Problem, WriteFact
+from .values import Deferred, Either, Instance, Library, Many, Mapping, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserFunction, Value, Weight, describe
 from .workspace import Namespace, Workspace
 
 STEPS, DEPTH, SAME_FUNCTION, UNROLL = 200_000, 60, 4, 256
@@ -58,6 +59,7 @@ class Frame:
     function: UserFunction | None = None
     returns: list[tuple[Value, Span]] = field(default_factory=list)
     foreign: set[str] = field(default_factory=set)        # names declared global or nonlocal
+    chain: int = 0                                        # tells the chains of calls apart that lead to one function
 
 
 class Walk:
@@ -67,7 +69,13 @@ class Walk:
         self.frame: Frame | None = None
         self.recording: Frame | None = None                # facts are kept for expressions of this frame
         self.seen: dict[int, tuple[cst.CSTNode, Value]] = {}
-        self.calls: dict[int, tuple[cst.CSTNode, CallFact]] = {}
+        self.calls: dict[tuple[int, int], tuple[cst.CSTNode, CallFact]] = {}          # filled by records.py, as the next three
+        self.branches: dict[tuple[int, int], tuple[cst.CSTNode, BranchFact]] = {}
+        self.assigns: dict[tuple[int, int], tuple[cst.CSTNode, AssignFact]] = {}
+        self.writes: dict[tuple[int, int], tuple[cst.CSTNode, WriteFact]] = {}
+        self.context: Context = HERE                       # what is around the code that is walked: context.py
+        self.statement: cst.CSTNode | None = None          # the expression that is a statement of its own
+        self.asked: cst.CSTNode | None = None              # the expression whose truth decides the way
         self.problems: dict[tuple[Span, str], Problem] = {}
         self.refusal: CuvilError | None = None
         self.learned: dict[int, Tensor] = {}               # Untyped parameters that turned out to be tensors
@@ -82,7 +90,9 @@ class Walk:
         self.weights: dict[str, tuple[Instance | None, Tensor]] = {}
         self.replayed: dict[int, tuple[Deferred, Tensor]] = {}
         self.symbols: set[str] = set()
-        self.members: dict[str, Scalar] = {}               # sizes of unknown configurations: size_of
+        self.open_sizes: set[Dim] = set()                  # symbols for sizes of which nothing is known: joins.py
+        self._numbers: dict[str, int] = {}                 # the last number a word of theirs was given
+        self.members: dict[tuple[str, Span | None], Scalar] = {}      # sizes of unknown configurations: size_of
         self.weak = 0                                      # > 0 inside code that may not run: nothing is refused or learnt for it
         self.quiet = 0                                     # > 0 inside code that is walked by itself too: no problems are kept
         self.building = 0                                  # > 0 while an `__init__` is walked
@@ -157,19 +167,8 @@ class Walk:
                            "give the parameter a default or an annotation")
 
     def join(self, a: Value, b: Value) -> Value:
-        """What is known of a value that is one of two. For facts only: a function that needs it is refused."""
-        if a is b:
-            return a
-        if isinstance(a, Tensor) and isinstance(b, Tensor) and a.type == b.type and a.library == b.library:
-            return a
-        if isinstance(a, Scalar) and isinstance(b, Scalar) and type(a.value) is type(b.value) and a.value == b.value:
-            return a
-        if isinstance(a, Sequence) and isinstance(b, Sequence) and a.kind == b.kind and len(a.items) == len(b.items):
-            items = [self.join(x, y) for x, y in zip(a.items, b.items)]
-            return Sequence(items if a.kind == "list" else tuple(items), a.kind)
-        if type(a) is type(b) and isinstance(a, (Unknown, Library)) and (isinstance(a, Unknown) or a == b):
-            return a
-        return Unknown("differs between branches")
+        """What is known of a value that is one of two: joins.py."""
+        return joins.join(self, a, b)
 
     # --- what went wrong ------------------------------------------------------------------------------------------
 
@@ -205,19 +204,22 @@ class Walk:
     def fresh_symbol(self, name: str) -> Poly:
         """A symbol by the user's own word; a second use of the word is another size, so it gets a number."""
         name = name if name.isidentifier() else "n"
-        chosen, count = name, 1
+        chosen, count = name, self._numbers.get(name, 1)
         while chosen in self.symbols:
             count += 1
             chosen = f"{name}{count}"
+        self._numbers[name] = count
         self.symbols.add(chosen)
         return symbol(chosen)
 
     def size_of(self, value: Value) -> Value:
-        """A member of an unknown configuration where only a size can stand: a symbol by its own name, the same for the same member."""
-        if isinstance(value, Untyped) and "." in value.name and self.building:
-            if value.name not in self.members:
-                self.members[value.name] = Scalar(self.fresh_symbol(value.name.rpartition(".")[2]))
-            return self.members[value.name]
+        """A constructor's argument, or a member of an unknown configuration, where only a size can stand: a symbol by its own name, the
+        same for the same argument."""
+        if isinstance(value, Untyped) and self.building:
+            key = value.name, value.span
+            if key not in self.members:
+                self.members[key] = Scalar(self.fresh_symbol(value.name.rpartition(".")[2]))
+            return self.members[key]
         return value
 
     def resolve(self, value: Value) -> Value:
@@ -238,6 +240,13 @@ class Walk:
             case Scalar():
                 if self.sizes and isinstance(value.value, Poly):
                     return Scalar(substitute(value.value, self.sizes))
+                return value
+            case Either(options=options):
+                if self.sizes or self.learned or self.changed:
+                    return Either(tuple(map(self.resolve, options)))
+                return value
+            case Many():
+                value.item = self.resolve(value.item)
                 return value
             case Sequence(items=tuple()):
                 if self.sizes or self.learned or self.changed:
@@ -375,6 +384,10 @@ def contains_tensor(value: Value) -> bool:
             return True
         case Sequence():
             return any(map(contains_tensor, value.items))
+        case Either(options=options):
+            return any(map(contains_tensor, options))
+        case Many(item=item):
+            return contains_tensor(item)
         case Mapping():
             return any(map(contains_tensor, value.items.values()))
         case Instance():

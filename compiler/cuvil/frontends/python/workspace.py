@@ -145,6 +145,7 @@ class Namespace:
     def __init__(self, workspace: Workspace, syntax: Module) -> None:
         self.workspace, self.syntax = workspace, syntax
         self.values: dict[str, tuple] = {}                 # of names that mean the same in every walk: scope.global_value
+        self.handed: dict[str, tuple] | None = None        # what is handed to a compiler: kept by regions.py
 
     @property
     def source(self) -> Source:
