@@ -10,11 +10,19 @@ from weakref import WeakKeyDictionary
 import libcst as cst
 
 if TYPE_CHECKING:
-    from cuvil.cst import Tree
+    from cuvil.cst import Definition, Tree
     from cuvil.frontends.python.facts import FileFacts
 
 Node = TypeVar("Node", bound=cst.CSTNode)
 _kept: WeakKeyDictionary[Tree, dict[type, list[cst.CSTNode]]] = WeakKeyDictionary()
+
+
+def definitions(facts: FileFacts, where: re.Pattern[str], analysed: bool = False) -> Iterator[Definition]:
+    """The definitions whose text the pattern finds and that parse; the others are not even parsed."""
+    for definition in facts.module.definitions:
+        if (definition.parsed or not analysed) and _mentions(where, definition.text) and definition.tree is not None:
+            facts.module.expect(definition)
+            yield definition
 
 
 def nodes(facts: FileFacts, where: re.Pattern[str], *types: type[Node], analysed: bool = False) -> Iterator[Node]:
@@ -22,12 +30,11 @@ def nodes(facts: FileFacts, where: re.Pattern[str], *types: type[Node], analysed
 
     The pattern must match every text of interest; definitions without a match are not even parsed. analysed: only those that
     the front end looked into, for who asks about values."""
-    for definition in facts.module.definitions:
-        if (definition.parsed or not analysed) and _mentions(where, definition.text) and definition.tree is not None:
-            found = by_type(definition.tree)
+    for definition in definitions(facts, where, analysed):
+        found = by_type(definition.tree)
+        for wanted in types:
             facts.module.expect(definition)
-            for wanted in types:
-                yield from found.get(wanted, ())
+            yield from found.get(wanted, ())
 
 
 @lru_cache(16384)

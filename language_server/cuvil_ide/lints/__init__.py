@@ -29,10 +29,12 @@ from . import (
     outer_broadcast,
     remote_code,
     removed_api,
+    set_order_labels,
     shape_mismatch,
     syntax_error,
     tensor_from_array_list,
     unsafe_load,
+    unsorted_directory,
     unused_suppression,
 )
 from .rule import Rule
@@ -63,6 +65,8 @@ RULES: tuple[Rule, ...] = tuple(module.RULE for module in (
     tensor_from_array_list,
     cache_flush_in_loop,
     remote_code,
+    set_order_labels,
+    unsorted_directory,
     unused_suppression,
 ))
 
