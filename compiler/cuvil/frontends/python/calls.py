@@ -108,7 +108,8 @@ def follow(walk: Walk, function: UserFunction, args: list[Value], keywords: dict
     if wrong:
         return walk.refuse(f"`{function.name}`: {wrong}", node, "arguments that its signature takes")      # type checkers find this; it is no finding here
     outer, origins, around = walk.frame, walk.builder.origins, walk.context
-    walk.frame, walk.context = frame, inside(walk, function, around)
+    walk.frame = frame
+    walk.context = inside(walk, function, around)
     walk.active.append(function.node)
     try:
         return run_body(walk, function)
