@@ -16,7 +16,7 @@ from ...ir.function import Function
 from ...ir.types import TensorType
 from ...lineage import Origin
 from ...source import Source, Span
-from . import calls, classes, expressions, learn, scope, statements
+from . import calls, classes, expressions, learn, records, scope, statements
 from .facts import HERE, Entry
 from .prototypes import prototype
 from .signatures import entry_of, inputs_of
@@ -117,7 +117,7 @@ def walk_function(walk: Walk, namespace: Namespace, definition: Definition, inpu
         outcome.parameters = {name: value for name, value in frame.names.items() if value is not receiver}
         walk.active.append(node)
         outcome.result = calls.run_body(walk, function)
-        outcome.parameters = {name: walk.resolve(value) for name, value in outcome.parameters.items()}
+        outcome.parameters = {name: records.as_it_was(walk, value) for name, value in outcome.parameters.items()}
         outcome.function = finish(walk, definition, namespace, outcome.result)
     except OutOfBudget:
         walk.frame = frame
@@ -170,6 +170,9 @@ def finish(walk: Walk, definition: Definition, namespace: Namespace, result: Val
         if op.name == "input" and not op.type.complete:
             walk.refuse(f"the type of `{op.label}` is only partly known: {op.type}", definition.node.name, "a known shape and element type",
                         f'input_shapes={{"{op.label}": (...)}}')
+    for op in ops:
+        if op.name == "opaque":                           # refused where it was made, unless that was code that may not run
+            walk.refuse(f"{op.attr('call')} is not compiled", op.origins[0].span if op.origins else definition.node.name)
     _refuse_open_sizes(walk, definition.node)
     return _function(walk, name, tuple(value.op.id for value in values), returns, origin)
 

@@ -87,27 +87,27 @@ def settled(walk: Walk, kept: dict[Any, tuple[cst.CSTNode, Fact]]) -> tuple[Fact
 def _settled(walk: Walk, fact: Fact) -> Fact:
     match fact:
         case CallFact():
-            return replace(fact, args=tuple(_all(walk, fact.args)), result=_now(walk, fact.result), receiver=_now(walk, fact.receiver),
-                           keywords=tuple((name, _now(walk, value)) for name, value in fact.keywords))
+            return replace(fact, args=tuple(_all(walk, fact.args)), result=as_it_was(walk, fact.result), receiver=as_it_was(walk, fact.receiver),
+                           keywords=tuple((name, as_it_was(walk, value)) for name, value in fact.keywords))
         case WriteFact():
-            return replace(fact, target=_now(walk, fact.target), value=_now(walk, fact.value))
+            return replace(fact, target=as_it_was(walk, fact.target), value=as_it_was(walk, fact.value))
         case BranchFact():
-            return replace(fact, test=_now(walk, fact.test))
-    return replace(fact, value=_now(walk, fact.value))
+            return replace(fact, test=as_it_was(walk, fact.test))
+    return replace(fact, value=as_it_was(walk, fact.value))
 
 
 def _all(walk: Walk, values: Iterable[Value]) -> list[Value]:
-    return [_now(walk, value) for value in values]
+    return [as_it_was(walk, value) for value in values]
 
 
-def _now(walk: Walk, value: Value | None) -> Value | None:
+def as_it_was(walk: Walk, value: Value | None) -> Value | None:
     """A value as it was then, with what is known of its type now: unlike Walk.resolve, not as it was changed since."""
     match value:
         case Tensor():
             op = walk.op(value.op.id)
             return value if op is None or op is value.op else replace(value, op=op)
         case Untyped() if value.index in walk.learned:
-            return _now(walk, walk.learned[value.index])
+            return as_it_was(walk, walk.learned[value.index])
         case Sequence(items=tuple() as items):
             return Sequence(tuple(_all(walk, items)), value.kind)
     return value
