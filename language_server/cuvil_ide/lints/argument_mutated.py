@@ -1,0 +1,118 @@
+"""An argument that is changed in place, and given back as if it were a result.
+
+What: a public function writes into a tensor or array it was given (or a view of it) and returns the same memory.
+Why: the caller's tensor changes too. A second call on it, or any later use, works on values that were changed already.
+Example: `x[..., 2] /= 33.0; return x`
+Instead: `x = x.clone()` first, or an expression that makes a new tensor
+Fix: unsafe: the argument is copied at the top of the function; its own tensor stays as it was.
+
+Silent when the name of the function or of the argument says so (a trailing underscore, `out`, caches, buffers, `update`, `apply`), for
+arguments that were copied or made anew, for functions that return nothing or something else, and for private ones.
+"""
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from cuvil.diagnostics import Diagnostic, Evidence, Fix
+from cuvil.source import Edit, Span
+
+from .carried import inside
+from .recorded import tensors
+from .rule import Invalid, Rule
+
+if TYPE_CHECKING:
+    from cuvil.frontends.python.facts import FileFacts, FunctionFacts, WriteFact
+
+_START = "import torch\n\n"
+VALID = (
+    _START + "def scaled(x: torch.Tensor):\n    x = x.clone()\n    x /= 33.0\n    return x\n",
+    _START + "def scaled(x: torch.Tensor):\n    return x / 33.0\n",
+    _START + "def scale_(x: torch.Tensor):\n    x /= 33.0\n    return x\n",
+    _START + "def scaled(x: torch.Tensor, out: torch.Tensor):\n    out.copy_(x)\n    return out\n",
+    _START + "def block(x: torch.Tensor, w: torch.Tensor):\n    h = x @ w\n    h.add_(1.0)\n    return h\n",
+    _START + "def append(k: torch.Tensor, cache: torch.Tensor):\n    cache[:, -1] = k\n    return cache\n",
+    # it returns nothing, so nobody takes it for a pure function
+    _START + "def fill(x: torch.Tensor):\n    x[0] = 1.0\n",
+    _START + "def _scaled(x: torch.Tensor):\n    x /= 33.0\n    return x\n",
+)
+INVALID = (
+    Invalid(_START + "def scaled(x: torch.Tensor):\n    »x[..., 2]« /= 33.0\n    return x\n", "in place",
+            _START + "def scaled(x: torch.Tensor):\n    x = x.clone()\n    x[..., 2] /= 33.0\n    return x\n"),
+    Invalid(_START + "def scaled(x: torch.Tensor):\n    »x.mul_(2.0)«\n    return x\n", "caller",
+            _START + "def scaled(x: torch.Tensor):\n    x = x.clone()\n    x.mul_(2.0)\n    return x\n"),
+    Invalid("import numpy as np\n\ndef scaled(x: np.ndarray):\n    »x *= 2.0«\n    return x\n", "in place",
+            "import numpy as np\n\ndef scaled(x: np.ndarray):\n    x = x.copy()\n    x *= 2.0\n    return x\n"),
+)
+
+_SAYS_SO = re.compile(r"_$|in_?place|update|fill|assign|init|reset|set_|^set|apply|write|insert|append|push|store|put|scatter|zero|clip_grad|shuffle|swap|"
+                      r"copy_to|copy_into|mutate|modif|step$|patch|freeze|load|register|hook", re.IGNORECASE)
+_MEANT = re.compile(r"^out|out$|output|cache|buffer|state|dest|dst|grad|memory|pool|storage|accum|total|running|_$|result|workspace|scratch|param|weight", re.IGNORECASE)
+
+
+def check(facts: FileFacts) -> Iterator[Diagnostic]:
+    for function in facts.functions:
+        plain = function.name.rpartition(".")[2]
+        if not function.writes or plain.startswith("_") or _SAYS_SO.search(plain):
+            continue
+        given = {t.storage: name for name, value in function.parameters if not _MEANT.search(name) for t in tensors(value)}
+        returned = {t.storage for t in tensors(function.result)} | {t.storage for name, value in function.parameters if name in _returned(facts, function)
+                                                                    for t in tensors(value)}
+        seen: set[Span] = set()
+        for write in function.writes:
+            if write.context.callers or write.span.path != facts.source.path or write.span in seen:
+                continue
+            seen.add(write.span)
+            name = next((given[t.storage] for t in tensors(write.target) if t.storage in given and t.storage in returned), None)
+            if name is not None and not _rebound(facts, function, name, write):
+                yield _finding(facts, function, write, name)
+
+
+def _returned(facts: FileFacts, function: FunctionFacts) -> set[str]:
+    """Names that a `return` gives back as they are."""
+    definition = facts.module.by_name.get(function.name)
+    if definition is None or not isinstance(definition.node, cst.FunctionDef):
+        return set()
+    values = [r.value for r in inside(facts, definition.node, cst.Return)]
+    values += [e.value for v in values if isinstance(v, cst.Tuple) for e in v.elements]
+    return {v.value for v in values if isinstance(v, cst.Name)}
+
+
+def _rebound(facts: FileFacts, function: FunctionFacts, name: str, write: WriteFact) -> bool:
+    """Whether the name was given something else before, if only on one way through the code."""
+    before = (write.span.line, write.span.column)
+    return any(a.name == name and not a.context.callers and (a.span.line, a.span.column) < before for a in function.assigns)
+
+
+def _finding(facts: FileFacts, function: FunctionFacts, write: WriteFact, name: str) -> Diagnostic:
+    target = next(iter(tensors(write.target)))
+    where = f"a view of `{name}`" if target.view and write.name != name else f"`{name}`"
+    declared = next((o.span for o in target.op.origins if o.node == "Param"), function.header)
+    return RULE.finding(f"this changes {where} in place, so the caller's {'array' if target.library == 'numpy' else 'tensor'} changes with what is returned; "
+                        f"clone it first", write.span, (Evidence(declared, "is the caller's"),), _fix(facts, function, name, target.library))
+
+
+def _fix(facts: FileFacts, function: FunctionFacts, name: str, library: str) -> Fix | None:
+    """A copy as the first statement of the body, after its docstring."""
+    definition = facts.module.by_name.get(function.name)
+    node = definition.node if definition is not None else None
+    if not isinstance(node, cst.FunctionDef) or not isinstance(node.body, cst.IndentedBlock):
+        return None
+    first = next((s for s in node.body.body if not _is_docstring(s)), None)
+    if first is None:
+        return None
+    at = facts.module.span(first)
+    place = Span(at.path, at.line, 0, at.line, 0)
+    return Fix("unsafe", f"Copy {name} first", (Edit(place, f"{' ' * at.column}{name} = {name}.{'copy' if library == 'numpy' else 'clone'}()\n"),))
+
+
+def _is_docstring(statement: cst.BaseStatement) -> bool:
+    return isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[0], cst.Expr) \
+        and isinstance(statement.body[0].value, (cst.SimpleString, cst.ConcatenatedString))
+
+
+RULE = Rule("CUV709", "argument-mutated", kind="aliasing-mutation", severity="warning", certainty="likely", check=check,
+            manual=__doc__, valid=VALID, invalid=INVALID)
