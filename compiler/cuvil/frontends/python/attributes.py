@@ -7,9 +7,9 @@ import libcst as cst
 
 from ...ir.types import DType
 from ...ops import SPELLINGS
-from . import classes, scope
+from . import classes, joins, scope
 from .library import DTYPES, apply
-from .values import Instance, Library, Mapping, Opaque, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserClass, UserFunction, UserModule, Value
+from .values import Either, Instance, Library, Many, Mapping, Opaque, Partial, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserClass, UserFunction, UserModule, Value
 from .walk import Walk, shape_value
 from .workspace import library
 
@@ -31,6 +31,13 @@ def get(walk: Walk, value: Value, name: str, node: cst.CSTNode) -> Value:
             return Untyped(f"{value.name}.{name}", -1, value.span)
         case Instance():
             return classes.attribute(walk, value, name, node)
+        case Either():
+            value = joins.given(value)
+            return joins.each(walk, value, lambda option: get(walk, option, name, node)) if isinstance(value, Either) else get(walk, value, name, node)
+        case Many(kind=kind):
+            return Library(f"builtins.{kind}.{name}", value)
+        case Partial(function=function) if name == "func":
+            return function
         case UserClass():
             return classes.class_attribute(walk, value, name, node)
         case Library(name="builtins.super"):

@@ -25,7 +25,9 @@ def call_node(walk: Walk, function: Value, node: cst.Call) -> Value:
         if arg.star == "*":
             from .expressions import iterate
             items = iterate(walk, value)
-            if items is None:
+            if items is None and isinstance(function, Library) and function.name == "torch.nn.Sequential":
+                args.append(value)
+            elif items is None:
                 unknown = walk.unknown("arguments that are not known one by one", arg)
             else:
                 args += items

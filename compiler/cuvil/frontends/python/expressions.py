@@ -2,13 +2,16 @@
 from __future__ import annotations
 
 import ast as python_ast
+from contextlib import contextmanager
 from functools import lru_cache
 
 import libcst as cst
 
-from . import attributes, calls, context, layers, operators, records, scope, subscripts
+from ...ir.types import TensorType
+from . import attributes, calls, context, joins, layers, operators, records, scope, subscripts
 from .learn import unpacked_shape
-from .values import Mapping, Scalar, Sequence, Tensor, Unknown, UserFunction, Value
+from .narrow import narrow
+from .values import Either, Instance, Many, Mapping, Scalar, Sequence, Tensor, Unknown, UserFunction, Value
 from .walk import UNROLL, Frame, Walk, expression
 
 
@@ -213,7 +216,7 @@ def boolean(walk: Walk, node: cst.BooleanOperation) -> Value:
     if decides:                                           # the truth of the right side is asked only where that of the whole is
         walk.asked = node.right
     if known is None:
-        with context.tested(walk, node.left, not stops):
+        with context.tested(walk, node.left, not stops), narrowed(walk, node.left, not stops):
             right = walk.evaluate(node.right)
     else:
         right = walk.evaluate(node.right)
@@ -223,7 +226,9 @@ def boolean(walk: Walk, node: cst.BooleanOperation) -> Value:
         other = operators.truth(walk, right)
         if other is stops:                                # x and False is falsy whatever x is
             return Scalar(stops)
-        return walk.undecided(left, node.left, "an operand of `and` or `or`")
+        refused = walk.undecided(left, node.left, "an operand of `and` or `or`")
+        kept = joins.without(left, lambda option: operators.truth(walk, option) is (not stops))
+        return refused if isinstance(left, Unknown) else walk.join(kept, right)
     return right
 
 
@@ -235,9 +240,9 @@ def conditional(walk: Walk, node: cst.IfExp) -> Value:
     known = operators.truth(walk, test)
     if known is None:
         walk.undecided(test, node.test, "the test of a conditional expression")
-        with context.tested(walk, node.test, True):
+        with context.tested(walk, node.test, True), narrowed(walk, node.test, True):
             a = walk.evaluate(node.body)
-        with context.tested(walk, node.test, False):
+        with context.tested(walk, node.test, False), narrowed(walk, node.test, False):
             b = walk.evaluate(node.orelse)
         return walk.join(a, b)
     return walk.evaluate(node.body if known else node.orelse)
@@ -257,23 +262,25 @@ def lambda_(walk: Walk, node: cst.Lambda) -> Value:
 
 @expression(cst.ListComp, cst.GeneratorExp, cst.SetComp, form="the element for each item of a sequence that is known")
 def comprehension(walk: Walk, node: cst.ListComp | cst.GeneratorExp | cst.SetComp) -> Value:
-    found = _comprehend(walk, node.for_in, lambda: walk.evaluate(node.elt))
-    if found is None:
-        return walk.unknown("a comprehension over a sequence that is not known", node)
+    found, whole = _comprehend(walk, node.for_in, lambda: walk.evaluate(node.elt))
+    if not whole:
+        item = joins.all_of(walk, found)
+        return walk.unknown("a comprehension over a sequence that is not known", node) if isinstance(item, Unknown) or isinstance(node, cst.SetComp) \
+            else Many(item, "list" if isinstance(node, cst.ListComp) else "tuple")
     return Sequence(found, "list") if isinstance(node, cst.ListComp) else Sequence(tuple(found), "set" if isinstance(node, cst.SetComp) else "tuple")
 
 
 @expression(cst.DictComp, form="an item for each item of a sequence that is known")
 def dict_comprehension(walk: Walk, node: cst.DictComp) -> Value:
-    found = _comprehend(walk, node.for_in, lambda: (walk.evaluate(node.key), walk.evaluate(node.value)))
-    keys = None if found is None else [hashable(key) for key, _ in found]
+    found, whole = _comprehend(walk, node.for_in, lambda: (walk.evaluate(node.key), walk.evaluate(node.value)))
+    keys = None if not whole else [hashable(key) for key, _ in found]
     if keys is None or None in keys:
         return walk.unknown("a comprehension over a sequence that is not known", node)
     return Mapping({key[0]: value for key, (_, value) in zip(keys, found)})
 
 
-def _comprehend(walk: Walk, clause: cst.CompFor, element) -> list | None:
-    """The elements, or None when the sequence or a test is not known; then the parts are walked once for their facts."""
+def _comprehend(walk: Walk, clause: cst.CompFor, element) -> tuple[list, bool]:
+    """The elements, and whether these are all; where the sequence or a test is not known, each is like one of them."""
     outer, found = walk.frame, []
     walk.frame = inner = Frame(outer.namespace, outer.definition, closure=(outer, *outer.closure), callers=outer.callers,
                                function=outer.function, chain=outer.chain)
@@ -281,30 +288,35 @@ def _comprehend(walk: Walk, clause: cst.CompFor, element) -> list | None:
         walk.recording = inner
 
     def run(clause: cst.CompFor) -> bool:
-        items = iterate(walk, walk.evaluate(clause.iter))
-        if items is None or len(items) > UNROLL:
-            assign_unknown(walk, clause.target)
-            with walk.unsure(), context.loop(walk, clause, len(items) if items is not None else None, comprehension=True):
-                for test in clause.ifs:
-                    walk.evaluate(test.test)
-                run(clause.inner_for_in) if clause.inner_for_in else element()
-            return False
-        with context.loop(walk, clause, len(items), comprehension=True):
-            for item in items:
-                assign(walk, clause.target, item)
+        over = walk.evaluate(clause.iter)
+        items = iterate(walk, over)
+        known = items is not None and len(items) <= UNROLL
+        whole = known
+        with context.loop(walk, clause, len(items) if items is not None else None, comprehension=True):
+            for item in items if known else [one_of(walk, over)]:
+                assign_unknown(walk, clause.target) if item is None else assign(walk, clause.target, item)
                 tests = [operators.truth(walk, walk.evaluate(test.test)) for test in clause.ifs]
-                if None in tests:
-                    return False
-                if all(tests):
-                    if clause.inner_for_in is not None:
-                        if not run(clause.inner_for_in):
-                            return False
-                    else:
-                        found.append(element())
+                if False in tests:
+                    continue
+                for test in clause.ifs:
+                    narrow(walk, test.test, True)
+                if known and None not in tests:
+                    whole = inside(clause) and whole
+                else:
+                    whole = False
+                    with walk.unsure():
+                        inside(clause)
+        return whole
+
+    def inside(clause: cst.CompFor) -> bool:
+        if clause.inner_for_in is not None:
+            return run(clause.inner_for_in)
+        found.append(element())
         return True
 
     try:
-        return found if run(clause) else None
+        whole = run(clause)
+        return found, whole
     finally:
         walk.frame = outer
         if walk.recording is inner:
@@ -345,6 +357,40 @@ def iterate(walk: Walk, value: Value) -> list[Value] | None:
     return layers.items(walk, value)
 
 
+def one_of(walk: Walk, value: Value) -> Value | None:
+    """What each item of a value is like, whose number is not known; None when that is not known either."""
+    value = joins.given(walk.resolve(value))
+    match value:
+        case Many(item=item):
+            return walk.resolve(item)
+        case Sequence(items=items) if items:
+            return joins.all_of(walk, [walk.resolve(item) for item in items])
+        case Either(options=options):
+            inner = [one_of(walk, option) for option in options if not operators.is_none(option)]
+            return None if None in inner else joins.all_of(walk, inner)
+        case Tensor() if value.type.shape:
+            op = walk.builder.append("opaque", (value.op.id,), {"call": "builtins.iter"}, TensorType(value.type.shape[1:], value.type.dtype))
+            return Tensor(op, value.library, value.storage, view=True)
+        case Instance():
+            return layers.one_of(walk, value)
+    return None
+
+
+@contextmanager
+def narrowed(walk: Walk, test: cst.BaseExpression, outcome: bool):
+    """Inside, the names of a test are what they are when it has this outcome."""
+    frame = walk.frame
+    before = dict(frame.names)
+    narrow(walk, test, outcome)
+    changed = {name: value for name, value in frame.names.items() if before.get(name) is not value}
+    try:
+        yield
+    finally:
+        for name, value in changed.items():
+            if frame.names.get(name) is value and name in before:
+                frame.names[name] = before[name]
+
+
 def _key(key) -> Value:
     return Sequence(tuple(map(_key, key))) if isinstance(key, tuple) else Scalar(key)
 
@@ -372,8 +418,8 @@ def assign(walk: Walk, target: cst.BaseExpression, value: Value) -> None:
 def unpack(walk: Walk, target: cst.Tuple | cst.List, value: Value) -> None:
     parts = [element.value for element in target.elements]
     star = next((i for i, e in enumerate(target.elements) if isinstance(e, cst.StarredElement)), None)
-    value = unpacked_shape(walk, value, parts, star)
-    items = iterate(walk, value)
+    value = joins.given(unpacked_shape(walk, value, parts, star))
+    items = [value.item] * len(parts) if isinstance(value, Many) and star is None else iterate(walk, value)
     fits = items is not None and (len(items) == len(parts) if star is None else len(items) >= len(parts) - 1)
     if items is not None and not fits:
         walk.problem("unpack-mismatch", f"{len(items)} values are unpacked into {len(parts)} names", f"{len(items)} names", target)

@@ -5,12 +5,12 @@ import libcst as cst
 
 from ...ops import TypeRuleError
 from ...ops.layers import LAYERS
-from . import calls, learn
+from . import calls, joins, learn
 from .classes import find_member, member_value, register
 from .context import within
 from .library import Silent, failed, lift, plain, signature
 from .mutation import in_place
-from .values import NONE, Instance, Library, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, Value, Weight
+from .values import NONE, Either, Instance, Library, Many, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, Value, Weight
 from .walk import Walk, contains_tensor
 
 CONTAINERS = ("torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict", "torch.nn.ParameterList", "torch.nn.ParameterDict")
@@ -36,7 +36,7 @@ def library_class(walk: Walk, name: str, args: list[Value], keywords: dict[str, 
         walk.refuse(f"{name}: {error}", node, hint="the constructor arguments that Cuvil captures")
         return Unknown("a layer with unusual arguments", walk.span(node))
     bound.apply_defaults()
-    given = {key: walk.size_of(value) if key in SIZES else value for key, value in bound.arguments.items()}
+    given = {key: _size(walk, instance, key, name, value) if key in SIZES else value for key, value in bound.arguments.items()}
     for key, value in given.items():
         if key in SHAPELESS and isinstance(value, (Unknown, Untyped)):
             instance.assumed = f"{key} of {name}"
@@ -64,6 +64,15 @@ def library_class(walk: Walk, name: str, args: list[Value], keywords: dict[str, 
     return instance
 
 
+def _size(walk: Walk, instance: Instance, key: str, layer: str, value: Value) -> Value:
+    """A size of a layer. One that is not known is a symbol of its own: the layer has a size, whichever it is."""
+    value = walk.size_of(joins.given(value) if isinstance(value, Either) else value)
+    if isinstance(value, (Unknown, Untyped, Either)):
+        instance.assumed = f"{key} of {layer}"
+        return Scalar(walk.fresh_symbol(key))
+    return value
+
+
 def _python(value: object) -> bool:
     """A default of the layer's own signature, not a value of the walk."""
     return value is None or isinstance(value, (bool, int, float, str, tuple)) or type(value).__module__.startswith("cuvil.ir")
@@ -71,6 +80,7 @@ def _python(value: object) -> bool:
 
 def _container(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode) -> Value:
     from .expressions import iterate
+    from .expressions import one_of as each_like
     instance = Instance(Library(name))
     items: dict[str, Value]
     if name.endswith("Dict"):
@@ -81,10 +91,17 @@ def _container(walk: Walk, name: str, args: list[Value], keywords: dict[str, Val
     elif name.endswith("List"):
         listed = iterate(walk, args[0]) if args else []
         if listed is None:
-            return walk.unknown("a container of modules that are not known", node)
+            like = each_like(walk, args[0])
+            if like is None:
+                return walk.unknown("a container of modules that are not known", node)
+            register(instance, "*", like)
+            return instance
         items = {str(i): value for i, value in enumerate(listed)}
     elif len(args) == 1 and isinstance(args[0], (Mapping, Library)):
         items = {str(key): value for key, value in args[0].items.items()} if isinstance(args[0], Mapping) else {}
+    elif args and isinstance(args[-1], Many):             # nn.Sequential(*layers) of an unknown number of layers
+        register(instance, "*", each_like(walk, args[-1]) or walk.unknown("a container of modules that are not known", node))
+        return instance
     else:
         items = {str(i): value for i, value in enumerate(args)}
     for key, value in items.items():
@@ -94,9 +111,14 @@ def _container(walk: Walk, name: str, args: list[Value], keywords: dict[str, Val
 
 def items(walk: Walk, value: Value) -> list[Value] | None:
     """The modules of a container one by one; None for anything else."""
-    if isinstance(value, Instance) and isinstance(value.of, Library) and value.of.name in CONTAINERS:
+    if isinstance(value, Instance) and isinstance(value.of, Library) and value.of.name in CONTAINERS and "*" not in value.attributes:
         return [walk.resolve(each) for each in value.attributes.values()]
     return None
+
+
+def one_of(walk: Walk, value: Instance) -> Value | None:
+    """What each module of a container is like, whose number is not known: kept under "*"."""
+    return walk.resolve(value.attributes["*"]) if isinstance(value.of, Library) and "*" in value.attributes else None
 
 
 def item(walk: Walk, value: Instance, index: Value, node: cst.CSTNode) -> Value:
@@ -111,6 +133,9 @@ def item(walk: Walk, value: Instance, index: Value, node: cst.CSTNode) -> Value:
             parts = [p.value if isinstance(p, Scalar) else p for p in (at.start, at.stop, at.step)]
             if all(p is None or isinstance(p, int) for p in parts):
                 return Sequence(inside[slice(*parts)], "list")
+    like = one_of(walk, value)
+    if like is not None:
+        return value if isinstance(index, Scalar) and isinstance(index.value, slice) else like
     if isinstance(value.of, UserClass):
         found = find_member(walk, value.of, "__getitem__")
         if found is not None:
@@ -128,10 +153,23 @@ def call_instance(walk: Walk, instance: Instance, args: list[Value], keywords: d
         return calls.call(walk, walk.unknown("an object that cannot be called", node), args, keywords, node)
     if instance.of.name == "torch.nn.Sequential":
         value: Value = args[0] if args else NONE
+        like = one_of(walk, instance)
+        if like is not None:
+            return _repeated(walk, like, value, node)
         for each in list(instance.attributes.values()):
             value = calls.call(walk, each, [value], {}, node)
         return value
     return _call_layer(walk, instance, args, keywords, node)
+
+
+def _repeated(walk: Walk, layer: Value, value: Value, node: cst.CSTNode) -> Value:
+    """An unknown number of like layers, one after the other."""
+    for _ in range(3):
+        after = calls.call(walk, layer, [value], {}, node)
+        if joins.wide(walk, value, after):
+            return value
+        value = walk.join(value, after)
+    return walk.unknown("a container of modules that are not known", node)
 
 
 def _call_layer(walk: Walk, instance: Instance, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode) -> Value:

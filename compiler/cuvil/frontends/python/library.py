@@ -9,10 +9,11 @@ import libcst as cst
 
 from ...diagnostics import Evidence
 from ...ir.function import Op
-from ...ir.types import DType
+from ...ir.types import DType, TensorType
 from ...ops import SPELLINGS, TypeRuleError
 from ...ops.definition import unsupported
-from . import learn
+from . import learn, partial, traits
+from .joins import given
 from .values import Library, Mapping, Opaque, Scalar, Sequence, Tensor, Unknown, Value
 from .walk import VIEWS, Walk
 
@@ -26,6 +27,13 @@ COPIES = frozenset(("clone", "copy", "deepcopy", "astype", "array", "repeat", "t
 
 
 _OF_TENSORS = ("torch.nn.functional.", "torch.softmax", "torch.matmul", "torch.relu", "torch.sigmoid", "torch.exp", "torch.bmm")
+
+
+# What gives several tensors, or none: a call of these that is not understood is not taken as a tensor.
+NOT_ONE_TENSOR = frozenset(("max", "min", "sort", "topk", "median", "nanmedian", "mode", "kthvalue", "cummax", "cummin", "unique", "unique_consecutive",
+                            "split", "chunk", "unbind", "tensor_split", "svd", "qr", "eig", "eigh", "slogdet", "meshgrid", "broadcast_tensors", "aminmax",
+                            "std_mean", "var_mean", "size", "stride", "numel", "item", "tolist", "nonzero", "where", "histogram", "modf", "divmod", "shape",
+                            "multi_head_attention_forward", "MultiheadAttention", "LSTM", "GRU", "RNN"))
 
 
 class Silent(Exception):
@@ -58,10 +66,17 @@ def apply(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value], 
         plain_keywords = {key: plain(walk, value, library, tensors) for key, value in keywords.items()}
         result = call(builder, name, plain_args, plain_keywords)
     except Silent as silent:
-        return Unknown(getattr(silent.value, "reason", "a value that is not known"), getattr(silent.value, "span", None))
+        again = lambda args, keywords: apply(walk, name, args, keywords, node, shown)
+        found = partial.result(walk, name, args, keywords, node, again)
+        return found if found is not None else Unknown(getattr(silent.value, "reason", "a value that is not known"), getattr(silent.value, "span", None))
     except TypeRuleError as error:
         del builder.ops[mark:]
         builder._next = builder.ops[-1].id + 1 if builder.ops else 0
+        if error.kind == "unknown":
+            found = partial.result(walk, name, args, keywords, node, lambda args, keywords: None)
+            if found is not None:
+                walk.refuse(f"{shown}: {error.what}", node, hint="give the shapes of the inputs in input_shapes")
+                return found
         return failed(walk, error, node, shown, args, keywords)
     except (TypeError, ValueError, AttributeError, IndexError, KeyError, ZeroDivisionError, OverflowError) as error:
         del builder.ops[mark:]                # arguments of a kind the spelling was not written for: not a finding
@@ -94,8 +109,21 @@ def failed(walk: Walk, error: TypeRuleError, node: cst.CSTNode, shown: str, args
         return walk.unknown(error.what, node)
     if error.kind == "unsupported":
         walk.refuse(f"{error.what} is not compiled", node, hint=f"write {error.expected}" if error.expected else "")
+        given = [walk.resolve(value) for value in (*args, *keywords.values())]
+        if error.results:
+            results = [_given(walk, shown, given, each, node) for each in error.results]
+            return results[0] if len(results) == 1 else Sequence(tuple(results))
+        if shown.rpartition(".")[2] not in NOT_ONE_TENSOR and any(map(is_tensor, given)):
+            return partial.opaque(walk, shown, given, TensorType(None, None), node)
         return walk.unknown(f"{shown} is used in a way that is not supported", node)
     return walk.problem(error.kind, error.what, error.expected, node, shown, evidence(walk, (*args, *keywords.values())))
+
+
+def _given(walk: Walk, name: str, args: list[Value], type: Any, node: cst.CSTNode) -> Value:
+    """A result that only facts need: an opaque op, or a tuple of them."""
+    if isinstance(type, TensorType):
+        return partial.opaque(walk, name, args, type, node)
+    return Sequence(tuple(_given(walk, name, args, each, node) for each in type))
 
 
 def evidence(walk: Walk, values: tuple[Value, ...]) -> tuple[Evidence, ...]:
@@ -112,7 +140,7 @@ def evidence(walk: Walk, values: tuple[Value, ...]) -> tuple[Evidence, ...]:
 
 def plain(walk: Walk, value: Value, library: str, tensors: list[Tensor]) -> Any:
     """What a spelling takes: ops, numbers, dims, strings, dtypes, slices, lists and tuples of these. Raises Silent."""
-    value = walk.resolve(value)
+    value = given(walk.resolve(value))
     match value:
         case Tensor(library="python") if library == "numpy":      # a Python float is weak there too: it takes the array's dtype
             dtype = next((t.type.dtype for t in tensors if t.library == "numpy" and t.type.dtype is not None), DType.F64)
@@ -167,6 +195,5 @@ def _tensor(walk: Walk, op: Op, library: str, name: str, arguments: list[Tensor]
             at = fresh.get(at.operands[0]) or walk.op(at.operands[0])
         base = by_id.get(at.id)
         if base is not None and base.library == library:
-            walk.shared.add(base.storage)
-            return Tensor(op, library, base.storage, view=True)
-    return walk.tensor(op, library)
+            return traits.view(walk, op, name, base)
+    return traits.made(walk, op, library, name, arguments)

@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 from ...ir.dims import Poly
-from . import classes, operators
-from .pythons import FUNCTIONS, iterate, python, worked_out
-from .values import NONE, Instance, Mapping, Scalar, Sequence, Tensor, Value, Weight
+from . import classes, joins, operators
+from .pythons import FUNCTIONS, iterate, one_of, python, worked_out
+from .values import NONE, Instance, Many, Mapping, Scalar, Sequence, Tensor, Value, Weight
 from .walk import Walk
 
 
@@ -12,6 +12,8 @@ from .walk import Walk
 def append(walk: Walk, args, keywords, node) -> Value | None:
     if len(args) == 2 and isinstance(args[0], Sequence) and isinstance(args[0].items, list):
         args[0].items.append(args[1])
+    elif len(args) == 2 and isinstance(args[0], Many):
+        args[0].item = walk.join(args[0].item, args[1])
     return NONE
 
 
@@ -20,6 +22,8 @@ def extend(walk: Walk, args, keywords, node) -> Value | None:
     if len(args) == 2 and isinstance(args[0], Sequence):
         items = iterate(walk, args[1])
         args[0].items.extend(items if items is not None else [walk.unknown("a sequence that is not known", node)])
+    elif len(args) == 2 and isinstance(args[0], Many):
+        args[0].item = walk.join(args[0].item, one_of(walk, args[1]) or walk.unknown("a sequence that is not known", node))
     return NONE
 
 
@@ -165,7 +169,12 @@ def add_module(walk: Walk, args, keywords, node) -> Value | None:
 
 @python("torch.nn.ModuleList.append", "torch.nn.Sequential.append")
 def append_module(walk: Walk, args, keywords, node) -> Value | None:
-    classes.register(args[0], str(len(args[0].attributes)), args[1])
+    if "*" in args[0].attributes or walk.leaving is not None:      # in a loop of unknown length
+        known = list(args[0].attributes.values())
+        args[0].attributes.clear()
+        classes.register(args[0], "*", joins.all_of(walk, [*known, args[1]]))
+    else:
+        classes.register(args[0], str(len(args[0].attributes)), args[1])
     return args[0]
 
 

@@ -5,13 +5,16 @@ function has no other effect than its results.
 """
 from __future__ import annotations
 
+from dataclasses import replace
+
 import libcst as cst
 
 from ...ir.dims import proved_different
+from ...ir.function import Op
 from ...ops import SPELLINGS
 from . import records
 from .library import apply
-from .values import Tensor, Unknown, Value, describe
+from .values import Tensor, Value, describe
 from .walk import Walk
 
 _CATEGORY = {"bool": 0, "int": 1, "float": 2}
@@ -23,8 +26,7 @@ def in_place(walk: Walk, target: Value, result: Value, node: cst.CSTNode, shown:
     if not isinstance(target, Tensor):
         return result
     if not isinstance(result, Tensor):
-        walk.changed[target.storage] = result
-        return result
+        return overwritten(walk, target, result, node, shown)
     why = refusal(walk, target)
     if why:
         walk.refuse(f"{shown} changes a tensor in place, and {why}", node, "a tensor that this function made and that nothing else looks into",
@@ -36,9 +38,38 @@ def in_place(walk: Walk, target: Value, result: Value, node: cst.CSTNode, shown:
     if target.type.dtype is not None and op.type.dtype is not None:
         walk.builder.origins = (walk.origin(node),)
         op = walk.builder.cast(op, target.type.dtype)
-    changed = Tensor(op, target.library, target.storage, target.view)
-    walk.changed[target.storage] = changed if not target.view else Unknown("changed through a view")
+    grad = True if True in (target.grad, result.grad) else target.grad if target.grad == result.grad else None
+    changed = replace(target, op=op, grad=grad, mask=result.mask)
+    if target.view:
+        _base_changes(walk, target, changed.op, node)
+        walk.fresh[target.op.id, walk.stamps.get(target.storage, -1)] = changed
+    else:
+        walk.changed[target.storage], walk.stamps[target.storage] = changed, op.id
     return changed
+
+
+def overwritten(walk: Walk, target: Tensor, value: Value, node: cst.CSTNode, shown: str) -> Tensor:
+    """`target` with elements that are not known: of its type still."""
+    walk.builder.origins = (walk.origin(node),)
+    operands = (target.op.id, value.op.id) if isinstance(value, Tensor) else (target.op.id,)
+    op = walk.builder.append("opaque", operands, {"call": shown.strip("`")}, target.type)
+    changed = replace(target, op=op, mask=None, grad=True if True in (target.grad, getattr(value, "grad", None)) else target.grad)
+    if target.view:
+        _base_changes(walk, target, op, node)
+        walk.fresh[target.op.id, walk.stamps.get(target.storage, -1)] = changed
+    else:
+        walk.changed[target.storage], walk.stamps[target.storage] = changed, op.id
+    return changed
+
+
+def _base_changes(walk: Walk, view: Tensor, written: Op, node: cst.CSTNode) -> None:
+    """The tensor that a view looks into has other elements after a write through the view."""
+    base = walk.changed.get(view.storage, walk.bases.get(view.storage))
+    if not isinstance(base, Tensor):
+        return
+    walk.builder.origins = (walk.origin(node),)
+    op = walk.builder.append("opaque", (base.op.id, written.id), {"call": "a write through a view"}, base.type)
+    walk.changed[view.storage], walk.stamps[view.storage] = replace(base, op=op, mask=None), op.id
 
 
 def refusal(walk: Walk, target: Tensor) -> str:
@@ -72,8 +103,8 @@ def augmented(walk: Walk, target: Value, operator: str, sign: str, right: Value,
 
 
 def write_into(walk: Walk, target: Tensor, index: Value, new: Value, node: cst.CSTNode) -> None:
-    """`x[index] = new`: refused for now, and what `x` holds is not known after it."""
+    """`x[index] = new`: refused for now; of what `x` holds the type is known after it."""
     records.written(walk, target, "[]=", new, node)
     walk.refuse("a part of a tensor is assigned to, which is not compiled", node, "tensors that are made once",
                 "build the value with torch.where, torch.cat or torch.stack")
-    walk.changed[target.storage] = Unknown("changed through an index")
+    overwritten(walk, target, new, node, "[]=")

@@ -9,8 +9,27 @@ import libcst as cst
 
 from ...ir.dims import Dim, Poly, at_least, at_most, floordiv, modulo, proved_different
 from ...ir.types import DType
+from . import joins
 from .library import apply, is_tensor
-from .values import Instance, Library, Mapping, Opaque, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserClass, UserFunction, Value, Weight
+from .values import (
+    Either,
+    Instance,
+    Library,
+    Many,
+    Mapping,
+    Opaque,
+    Partial,
+    Scalar,
+    Sequence,
+    Shape,
+    Tensor,
+    Unknown,
+    Untyped,
+    UserClass,
+    UserFunction,
+    Value,
+    Weight,
+)
 from .walk import Walk
 
 BINARY: dict[str, tuple[str, str, Callable[[Any, Any], Any]]] = {
@@ -34,6 +53,11 @@ def binary(walk: Walk, kind: str, left: Value, right: Value, node: cst.CSTNode) 
     name, sign, function = BINARY[kind]
     if kind in ON_SIZES and walk.building:
         left, right = walk.size_of(left), walk.size_of(right)
+    left, right = joins.given(left), joins.given(right)
+    if isinstance(left, Either):
+        return joins.each(walk, left, lambda option: binary(walk, kind, option, right, node))
+    if isinstance(right, Either):
+        return joins.each(walk, right, lambda option: binary(walk, kind, left, option, node))
     if is_tensor(left) or is_tensor(right):
         return apply(walk, f"operator.{name}", [left, right], {}, node, sign)
     match left, right:
@@ -89,6 +113,9 @@ def unary(walk: Walk, kind: str, value: Value, node: cst.CSTNode) -> Value:
         known = truth(walk, value)
         return Scalar(not known) if known is not None else walk.undecided(value, node, "the operand of `not`")
     name, sign, function = UNARY[kind]
+    value = joins.given(value)
+    if isinstance(value, Either):
+        return joins.each(walk, value, lambda option: unary(walk, kind, option, node))
     if is_tensor(value):
         return apply(walk, f"operator.{name}", [value], {}, node, sign)
     if isinstance(value, Scalar) and isinstance(value.value, (int, float)):
@@ -99,6 +126,8 @@ def unary(walk: Walk, kind: str, value: Value, node: cst.CSTNode) -> Value:
 
 
 def compare(walk: Walk, kind: str, left: Value, right: Value, node: cst.CSTNode) -> Value:
+    if isinstance(left, Either) or isinstance(right, Either):
+        return _compare_each(walk, kind, left, right, node)
     if kind in ("Is", "IsNot"):
         same = identical(left, right)
         return walk.unknown("a comparison by identity", node) if same is None else Scalar(same is (kind == "Is"))
@@ -114,6 +143,15 @@ def compare(walk: Walk, kind: str, left: Value, right: Value, node: cst.CSTNode)
     if any(isinstance(v, Scalar) and isinstance(v.value, Poly) for v in (left, right)) or isinstance(left, Sequence):
         return walk.unknown("a condition on symbolic sizes", node)
     return silent(walk, (left, right), node)
+
+
+def _compare_each(walk: Walk, kind: str, left: Value, right: Value, node: cst.CSTNode) -> Value:
+    """The comparison of one of several values: the same answer for all, or none."""
+    if kind not in ("Is", "IsNot", "Equal", "NotEqual"):
+        left, right = joins.given(left), joins.given(right)
+    options = [compare(walk, kind, a, b, node) for a in (left.options if isinstance(left, Either) else (left,))
+               for b in (right.options if isinstance(right, Either) else (right,))]
+    return options[0] if all(joins.same(options[0], each) for each in options) else walk.unknown("a comparison of one of several values", node)
 
 
 def decide(kind: str, left: Value, right: Value) -> bool | None:
@@ -163,7 +201,7 @@ def identical(left: Value, right: Value) -> bool | None:
         other = right if is_none(left) else left
         if is_none(other):
             return True
-        known = (Scalar, Tensor, Weight, Sequence, Mapping, Instance, UserFunction, UserClass, Library, Shape)
+        known = (Scalar, Tensor, Weight, Sequence, Mapping, Instance, UserFunction, UserClass, Library, Shape, Many, Partial)
         return False if isinstance(other, known) else None
     match left, right:
         case Scalar(value=bool() as a), Scalar(value=bool() as b):
@@ -202,8 +240,11 @@ def truth(walk: Walk, value: Value) -> bool | None:
             return bool(inner)
         case Sequence(items=items) | Mapping(items=items):
             return len(items) > 0
-        case UserFunction() | UserClass() | Library():
+        case UserFunction() | UserClass() | Library() | Partial():
             return True
+        case Either(options=options):
+            answers = {truth(walk, option) for option in options}
+            return answers.pop() if len(answers) == 1 else None
         case Instance(of=Library()):
             return True if not value.of.name.endswith(("List", "Dict", "Sequential")) else len(value.attributes) > 0
     return None

@@ -12,7 +12,7 @@ import libcst as cst
 from ...cst import Definition
 from . import calls, classes
 from .signatures import inputs_of
-from .values import Instance, Mapping, Scalar, Sequence, Unknown, Untyped, UserClass, UserFunction, Value, Weight
+from .values import Either, Instance, Many, Mapping, Partial, Scalar, Sequence, Unknown, Untyped, UserClass, UserFunction, Value, Weight
 from .walk import Frame, Walk
 
 
@@ -70,6 +70,12 @@ def copy(instance: Instance) -> Instance:
                     made = copies[id(value)] = Mapping({})
                     made.items.update({name: of(item) for name, item in items.items()})
                 return copies[id(value)]
+            case Either(options=options):
+                return Either(tuple(map(of, options)))
+            case Many(item=item):
+                return Many(of(item), value.kind)
+            case Partial():
+                return Partial(of(value.function), tuple(map(of, value.args)), tuple((key, of(item)) for key, item in value.keywords))
             case UserFunction(receiver=Instance() as receiver):
                 return UserFunction(value.name, value.node, value.module, of(receiver), value.closure, value.owner, value.definition)
         return value

@@ -10,11 +10,29 @@ from collections.abc import Callable
 
 import libcst as cst
 
-from ...ir.dims import Poly, maximum, minimum
+from ...ir.dims import Poly, at_least, maximum, minimum
 from ...ops import SPELLINGS
 from . import classes, layers, operators
 from .library import apply
-from .values import NONE, Instance, Library, Mapping, Opaque, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserClass, UserFunction, Value, Weight
+from .values import (
+    NONE,
+    Instance,
+    Library,
+    Many,
+    Mapping,
+    Opaque,
+    Partial,
+    Scalar,
+    Sequence,
+    Shape,
+    Tensor,
+    Unknown,
+    Untyped,
+    UserClass,
+    UserFunction,
+    Value,
+    Weight,
+)
 from .walk import Walk, contains_tensor
 
 Function = Callable[[Walk, list[Value], dict[str, Value], cst.CSTNode], "Value | None"]
@@ -51,6 +69,16 @@ def iterate(walk: Walk, value: Value) -> list[Value] | None:
     return iterate(walk, value)
 
 
+def one_of(walk: Walk, value: Value) -> Value | None:
+    from .expressions import one_of
+    return one_of(walk, value)
+
+
+@python("functools.partial")
+def partial(walk: Walk, args, keywords, node) -> Value | None:
+    return Partial(args[0], tuple(args[1:]), tuple(keywords.items())) if args and not isinstance(args[0], (Unknown, Untyped)) else None
+
+
 # --- builtins -------------------------------------------------------------------------------------------------------
 
 @python("builtins.len")
@@ -60,6 +88,8 @@ def len_(walk: Walk, args, keywords, node) -> Value | None:
             return Scalar(len(items))
         case [Scalar(value=str() | range() as inner)]:
             return Scalar(len(inner))
+        case [Many()]:
+            return Scalar(walk.fresh_symbol("n") - 1)      # symbols are at least 1, a length is at least 0
         case [Tensor() as tensor] if tensor.type.shape:
             return Scalar(tensor.type.shape[0])
         case [Instance() as instance]:
@@ -75,7 +105,12 @@ def range_(walk: Walk, args, keywords, node) -> Value | None:
     values = [arg.value if isinstance(arg, Scalar) else None for arg in args]
     if all(isinstance(v, int) for v in values) and 1 <= len(values) <= 3 and not (len(values) == 3 and values[2] == 0):
         return Scalar(range(*values))
-    return walk.unknown("a range that hangs on a symbolic size" if any(isinstance(v, Poly) for v in values) else "a range that is not known", node)
+    if len(args) == 3 and not (isinstance(values[2], int) and values[2] > 0):
+        return walk.unknown("a range that is not known", node)
+    start = values[0] if len(args) > 1 else 0
+    if isinstance(start, (int, Poly)) and at_least(start, 0):      # symbols are at least 1, an index is at least 0
+        return Many(Scalar(walk.fresh_symbol("i") - 1), "range")
+    return Many(walk.unknown("an index of a range that is not known", node), "range")
 
 
 @python("builtins.slice")
@@ -89,7 +124,9 @@ def enumerate_(walk: Walk, args, keywords, node) -> Value | None:
     items = iterate(walk, args[0]) if args else None
     start = args[1] if len(args) > 1 else keywords.get("start", Scalar(0))
     if items is None or not isinstance(start, Scalar) or not isinstance(start.value, int):
-        return walk.unknown("a sequence that is not known", node)
+        like = one_of(walk, args[0]) if args else None
+        return walk.unknown("a sequence that is not known", node) if like is None else \
+            Many(Sequence((Scalar(walk.fresh_symbol("i") - 1) if start == Scalar(0) else walk.unknown("a counter", node), like)), "tuple")
     return Sequence(tuple(Sequence((Scalar(start.value + i), item)) for i, item in enumerate(items)))
 
 
@@ -97,13 +134,16 @@ def enumerate_(walk: Walk, args, keywords, node) -> Value | None:
 def zip_(walk: Walk, args, keywords, node) -> Value | None:
     lists = [iterate(walk, arg) for arg in args]
     if None in lists:
-        return walk.unknown("a sequence that is not known", node)
+        like = [one_of(walk, arg) for arg in args]
+        return walk.unknown("a sequence that is not known", node) if None in like else Many(Sequence(tuple(like)), "tuple")
     return Sequence(tuple(Sequence(tuple(group)) for group in zip(*lists)))
 
 
 @python("builtins.reversed")
 def reversed_(walk: Walk, args, keywords, node) -> Value | None:
     items = iterate(walk, args[0]) if args else None
+    if items is None and args and one_of(walk, args[0]) is not None:
+        return Many(one_of(walk, args[0]), "tuple")
     return Sequence(tuple(reversed(items))) if items is not None else walk.unknown("a sequence that is not known", node)
 
 
@@ -121,6 +161,8 @@ def _collect(walk: Walk, args, node, kind: str) -> Value:
     if args and isinstance(args[0], Shape):
         return args[0]
     items = iterate(walk, args[0]) if args else []
+    if items is None and one_of(walk, args[0]) is not None:
+        return Many(one_of(walk, args[0]), kind)
     if items is None:
         return walk.unknown(getattr(args[0], "reason", "a sequence that is not known"), node)
     return Sequence(items, "list") if kind == "list" else Sequence(tuple(items))
@@ -174,6 +216,8 @@ def is_a(walk: Walk, value: Value, cls: Value) -> bool | None:
         case Sequence(kind=kind):
             builtin = isinstance(cls, Library) and name.startswith("builtins.") or isinstance(cls, UserClass)
             return name == f"builtins.{kind}" if builtin or name in ("torch.Tensor", "numpy.ndarray") else None
+        case Many(kind=kind):
+            return name == f"builtins.{kind}" if name and name.startswith(("builtins.", "torch.Tensor", "numpy.ndarray")) else None
         case Mapping():
             return name == "builtins.dict" if name and name.startswith(("builtins.", "torch.")) else None
         case Instance(of=Library(name=own)) if isinstance(cls, Library):
@@ -343,7 +387,8 @@ def map_(walk: Walk, args, keywords, node) -> Value | None:
     from .calls import call
     lists = [iterate(walk, arg) for arg in args[1:]]
     if not lists or None in lists:
-        return walk.unknown("a sequence that is not known", node)
+        like = [one_of(walk, arg) for arg in args[1:]]
+        return walk.unknown("a sequence that is not known", node) if None in like or not like else Many(call(walk, args[0], like, {}, node), "tuple")
     return Sequence(tuple(call(walk, args[0], list(group), {}, node) for group in zip(*lists)))
 
 

@@ -7,7 +7,7 @@
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -18,7 +18,7 @@ from ...source import Span
 from . import calls, scope
 from .facts import Entry
 from .library import dtype_named
-from .values import Library, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserFunction, Value
+from .values import CPU, Device, Library, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserFunction, Value
 from .walk import Frame, Walk, library_of
 from .workspace import dotted, library
 
@@ -86,7 +86,8 @@ def _input(walk: Walk, name: str, place: int, type: TensorType, declared: object
     at = library_of(walk, declared.library if isinstance(declared, Declared) else None)
     walk.symbols.update(type.symbols)
     walk.builder.origins = (walk.parameter_origin(name),)
-    tensor = walk.tensor(walk.builder.input(name, place, type), at)
+    tensor = walk.own(replace(walk.tensor(walk.builder.input(name, place, type), at), device=Device(like=name) if at == "torch" else CPU, grad=None,
+                              inference=False))
     walk.fixed[tensor.storage] = f"`{name}` is an input"
     return tensor
 

@@ -10,9 +10,10 @@ from dataclasses import replace
 
 import libcst as cst
 
-from . import context, learn, mutation, operators, records, scope, subscripts
-from .expressions import assign, assign_unknown, iterate
-from .values import NONE, Mapping, Sequence, Tensor, Unknown, UserFunction, Value
+from . import context, joins, learn, mutation, operators, records, scope, subscripts
+from .expressions import assign, assign_unknown, iterate, one_of
+from .narrow import narrow
+from .values import NONE, Either, Many, Mapping, Sequence, Tensor, Unknown, UserFunction, Value
 from .walk import UNROLL, Walk, statement
 from .workspace import bindings
 
@@ -147,15 +148,20 @@ def _undecided(walk: Walk, node: cst.If, test: Value) -> str | None:
             walk.undecided(test, node.test, "the test of an `if`")
         learn.fails(walk, node.test)
         context.passed(walk, node.test, False)
+        narrow(walk, node.test, False)
         return walk.execute(node.orelse) if node.orelse is not None else None
     walk.undecided(test, node.test, "the test of an `if`")
     saved = snapshot(walk.frame.names)
     with walk.unsure(), context.tested(walk, node.test, True):
+        narrow(walk, node.test, True)
         left = walk.execute(node.body)
     after = walk.frame.names
     walk.frame.names = saved
     with walk.unsure(), context.tested(walk, node.test, False):
+        narrow(walk, node.test, False)
         other = walk.execute(node.orelse) if node.orelse is not None else None
+    if walk.leaving is not None:
+        walk.leaving += [names for names, how in ((after, left), (walk.frame.names, other)) if how in ("break", "continue")]
     if left in ("return", "raise", "break", "continue"):
         if other is None:
             context.passed(walk, node.test, False)
@@ -168,7 +174,10 @@ def _undecided(walk: Walk, node: cst.If, test: Value) -> str | None:
     names = walk.frame.names
     for name in {*after, *names}:
         a, b = after.get(name), names.get(name)
-        names[name] = walk.join(walk.resolve(a), walk.resolve(b)) if a is not None and b is not None else Unknown("bound in one branch only")
+        if a is not None and b is not None:
+            names[name] = walk.join(walk.resolve(a), walk.resolve(b))
+        else:                                             # read without being bound it would raise
+            names[name] = a if a is not None else b
     return None
 
 
@@ -185,10 +194,14 @@ def snapshot(names: dict[str, Value]) -> dict[str, Value]:
     copies: dict[int, Value] = {}
 
     def copy(value: Value, depth: int = 0) -> Value:
-        if depth > 6 or not isinstance(value, (Sequence, Mapping)):
+        if isinstance(value, Either):
+            return Either(tuple(copy(option, depth + 1) for option in value.options))
+        if depth > 6 or not isinstance(value, (Sequence, Mapping, Many)):
             return value
         if id(value) not in copies:
-            if isinstance(value, Mapping):
+            if isinstance(value, Many):
+                copies[id(value)] = Many(copy(value.item, depth + 1), value.kind)
+            elif isinstance(value, Mapping):
                 copies[id(value)] = made = Mapping({})
                 made.items.update({key: copy(item, depth + 1) for key, item in value.items.items()})
             elif value.kind == "list":
@@ -214,7 +227,7 @@ def for_(walk: Walk, node: cst.For) -> str | None:
         walk.refuse(f"{reason} is not compiled", node.iter, f"a sequence that is known while compiling, of at most {UNROLL} items",
                     "operate on the whole tensor at once")
         with context.loop(walk, node, len(items) if items is not None else None):
-            _unknown_loop(walk, node.body, node.target)
+            _unknown_loop(walk, node.body, node.target, one_of(walk, value))
         return None
     for item in items:
         with context.loop(walk, node, len(items)):
@@ -250,20 +263,48 @@ def while_(walk: Walk, node: cst.While) -> str | None:
     return None
 
 
-def _unknown_loop(walk: Walk, body, target) -> None:
-    """A loop of an unknown number of rounds: what it binds or changes is not known, neither inside nor after it."""
-    reason = "bound in a loop that is not unrolled"
+ROUNDS = 3                                            # after that many a loop is no longer looked at: what still changes is not known
+
+
+def _unknown_loop(walk: Walk, body, target, item: Value | None = None) -> None:
+    """A loop of an unknown number of rounds, for facts: what holds before each round is joined with what holds after one, until a
+    round brings nothing new. item: what the target is bound to in each round, None when that is not known."""
+    outer = walk.leaving
     with walk.unsure():
-        _forget(walk, body, reason)
-        if target is not None:
-            assign_unknown(walk, target, reason)
-        before = snapshot(walk.frame.names)
-        walk.execute(body)
-        for name, value in before.items():                # lists and dicts that it changed
-            now = walk.frame.names.get(name)
-            if isinstance(value, (Sequence, Mapping)) and isinstance(now, (Sequence, Mapping)) and len(now.items) != len(value.items):
-                walk.frame.names[name] = Unknown(reason)
-        _forget(walk, body, reason)
+        for _ in range(ROUNDS):
+            start = snapshot(walk.frame.names)
+            walk.leaving = []
+            _bind(walk, target, item)
+            walk.execute(body)
+            ends = [walk.frame.names, *walk.leaving]
+            news = {name: value for end in ends for name, value in end.items() if name not in start}
+            settled = all(joins.wide(walk, walk.resolve(value), walk.resolve(end.get(name, value))) for end in ends for name, value in start.items())
+            names = {name: _around(walk, value, [end.get(name, value) for end in ends]) for name, value in start.items()}
+            walk.frame.names = {**names, **news}
+            if settled:
+                break
+            for name in news:
+                walk.frame.names.pop(name)
+        else:
+            _bind(walk, target, item)
+            _forget(walk, body, "bound in a loop that is not unrolled")
+            walk.execute(body)
+            _forget(walk, body, "bound in a loop that is not unrolled")
+    walk.leaving = outer
+
+
+def _around(walk: Walk, value: Value, ends: list[Value]) -> Value:
+    value = walk.resolve(value)
+    for end in ends:
+        end = walk.resolve(end)
+        if not joins.wide(walk, value, end):
+            value = walk.join(value, end)
+    return value
+
+
+def _bind(walk: Walk, target, item: Value | None) -> None:
+    if target is not None:
+        assign_unknown(walk, target, "bound in a loop that is not unrolled") if item is None else assign(walk, target, item)
 
 
 def _forget(walk: Walk, body, reason: str) -> None:
@@ -322,6 +363,27 @@ def class_definition(walk: Walk, node: cst.ClassDef) -> None:
 def match_(walk: Walk, node: cst.Match) -> None:
     walk.evaluate(node.subject)
     walk.refuse("a match statement is not compiled", node, hint="write it with if and elif")
-    with walk.unsure():
-        for case in node.cases:
-            _forget(walk, case.body, "bound in a match statement")
+    before = snapshot(walk.frame.names)
+    ends = [before]
+    for case in node.cases:
+        walk.frame.names = snapshot(before)
+        with walk.unsure():
+            for name in _captured(case.pattern):
+                walk.frame.names[name] = Unknown("bound in a match statement")
+            left = walk.execute(case.body)
+        if left is None:
+            ends.append(walk.frame.names)
+        elif left in ("break", "continue") and walk.leaving is not None:
+            walk.leaving.append(walk.frame.names)
+    walk.frame.names = {name: joins.all_of(walk, [walk.resolve(end[name]) for end in ends if name in end]) for end in ends for name in end}
+
+
+def _captured(pattern: cst.CSTNode) -> list[str]:
+    """Names that a pattern binds."""
+    found, todo = [], [pattern]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (cst.MatchAs, cst.MatchStar)) and node.name is not None:
+            found.append(node.name.value)
+        todo += [child for child in node.children if not isinstance(child, cst.BaseExpression)]
+    return found

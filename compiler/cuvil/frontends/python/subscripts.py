@@ -7,10 +7,10 @@ import libcst as cst
 
 from ...ir.dims import Poly
 from ...ops import SPELLINGS
-from . import layers
+from . import joins, layers, traits
 from .library import apply
 from .mutation import write_into
-from .values import Instance, Library, Mapping, Scalar, Sequence, Shape, Tensor, Unknown, UserClass, Value
+from .values import Either, Instance, Library, Many, Mapping, Scalar, Sequence, Shape, Tensor, Unknown, UserClass, Value
 from .walk import Walk
 
 
@@ -37,7 +37,12 @@ def _slice(walk: Walk, node: cst.Slice) -> Value:
 
 
 def get(walk: Walk, value: Value, index: Value, node: cst.CSTNode) -> Value:
+    value = joins.given(value)
     match value:
+        case Either():
+            return joins.each(walk, value, lambda option: get(walk, option, index, node))
+        case Many(item=inner):
+            return value if isinstance(index, Scalar) and isinstance(index.value, slice) else walk.resolve(inner)
         case Tensor():
             if isinstance(index, Sequence) and any(isinstance(i, Unknown) for i in index.items):
                 return next(i for i in index.items if isinstance(i, Unknown))
@@ -92,8 +97,7 @@ def item(walk: Walk, value: Tensor, index: int) -> Value:
     """Row `index` of a tensor that is iterated over; comes from the expression walked last."""
     builder = walk.builder
     builder.library = value.library
-    walk.shared.add(value.storage)
-    return Tensor(SPELLINGS["operator.getitem"](builder, value.op, index), value.library, value.storage, view=True)
+    return traits.view(walk, SPELLINGS["operator.getitem"](builder, value.op, index), "operator.getitem", value)
 
 
 def set(walk: Walk, value: Value, index: Value, new: Value, node: cst.CSTNode) -> None:
@@ -105,6 +109,8 @@ def set(walk: Walk, value: Value, index: Value, new: Value, node: cst.CSTNode) -
             else:
                 walk.refuse("a list is changed at an index that is not known", node)
                 items[:] = [Unknown("a list changed at an unknown index")] * len(items)
+        case Many():
+            value.item = joins.join(walk, value.item, new)
         case Mapping(items=items):
             if isinstance(index, Scalar) and not isinstance(index.value, (Poly, slice)):
                 items[index.value] = new

@@ -52,6 +52,10 @@ class Device:
     default: bool = False
 
 
+CPU = Device("cpu")
+HOST = Device("cpu", default=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Mask:
     """What the elements of a mask say.
@@ -76,7 +80,8 @@ class Tensor:
     storage    which memory it lives in: two tensors with one storage change together
     view       it is a part or another shape of its storage
     device     None when nothing is known
-    grad       it requires grad or hangs on something that does; None when not known
+    grad       it requires grad, or hangs on something that does and was not made under no_grad; None when not known. Where the mode hangs
+               on the caller (Context.grad is None), as if gradients were on
     inference  it was made under torch.inference_mode()
     mask       what it says as a mask, when that is known
     marks      what else is known of where it comes from: see MARKS
@@ -106,9 +111,10 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A Python object of which only the kind matters: a device, a generator, a logger."""
+    """A Python object of which only the kind matters: a device (and which), a generator, a logger."""
 
     kind: str
+    device: Device | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +188,8 @@ class Instance:
     training: bool | None = None             # its mode now: True after construction or .train(), False after .eval() and from_pretrained
     constructor: dict[str, Any] | None = None             # of a library layer: its constructor's arguments as plain Python
     weights: tuple[str, ...] = ()                         # of a library layer: the attributes that are its weights
+    device: Device | None = None                          # where its weights are, if it was moved
+    frozen: bool = False                                  # requires_grad_(False)
     regions: tuple[Any, ...] = ()                         # it was handed to torch.compile or the like: facts.Region
     assumed: str = ""                                     # of a library layer: the argument that is not known and taken as its default
 
@@ -202,6 +210,17 @@ class Weight:
     type: TensorType
     owner: Instance | None = None
     name: str = ""
+    trainable: bool = True                                # False: a buffer, or requires_grad=False
+    mask: Mask | None = None                              # of a buffer: what it says as a mask
+
+    @property
+    def owners(self) -> list[Instance]:
+        """The modules it hangs in, innermost first."""
+        found, at = [], self.owner
+        while at is not None and len(found) < 60:
+            found.append(at)
+            at = at.owner[0] if at.owner is not None else None
+        return found
 
     @property
     def path(self) -> str:

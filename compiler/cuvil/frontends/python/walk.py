@@ -28,7 +28,9 @@ from ...ops.builder import Builder
 from ...source import Span
 from . import joins
 from .facts import HERE, AssignFact, BranchFact, CallFact, Context, Problem, WriteFact
-from .values import Deferred, Either, Instance, Library, Many, Mapping, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserFunction, Value, Weight, describe
+from .values import (
+    CPU, HOST, Deferred, Device, Either, Instance, Library, Many, Mapping, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserFunction, Value, Weight, describe,
+)
 from .workspace import Namespace, Workspace
 
 STEPS, DEPTH, SAME_FUNCTION, UNROLL = 200_000, 60, 4, 256
@@ -75,6 +77,10 @@ class Walk:
         self.writes: dict[tuple[int, int], tuple[cst.CSTNode, WriteFact]] = {}
         self.context: Context = HERE                       # what is around the code that is walked: context.py
         self.statement: cst.CSTNode | None = None          # the expression that is a statement of its own
+        self.host: Device | None = HOST                    # where tensors are made without device=; None: a default device was set
+        self.bases: dict[int, Tensor] = {}                 # storage -> the tensor that is the whole of it
+        self.stamps: dict[int, int] = {}                   # storage -> the op that last wrote into it: views made before it are stale
+        self.fresh: dict[tuple[int, int], Tensor] = {}     # (op of a stale view, op that wrote) -> what it shows now
         self.asked: cst.CSTNode | None = None              # the expression whose truth decides the way
         self.problems: dict[tuple[Span, str], Problem] = {}
         self.refusal: CuvilError | None = None
@@ -95,6 +101,7 @@ class Walk:
         self.members: dict[tuple[str, Span | None], Scalar] = {}      # sizes of unknown configurations: size_of
         self.weak = 0                                      # > 0 inside code that may not run: nothing is refused or learnt for it
         self.quiet = 0                                     # > 0 inside code that is walked by itself too: no problems are kept
+        self.leaving: list[dict[str, Value]] | None = None # in a loop of unknown length: the names at each `break` and `continue`
         self.building = 0                                  # > 0 while an `__init__` is walked
         self.created: list[Instance] = []                  # objects made by the `__init__` being walked
         self._storage = 0
@@ -199,7 +206,16 @@ class Walk:
         return self._storage
 
     def tensor(self, op: Op, library: str) -> Tensor:
-        return Tensor(op, library, self.new_storage())
+        """A tensor with memory of its own, made here and now."""
+        made = Tensor(op, library, self.new_storage(), False, self.host if library == "torch" else CPU if library == "numpy" else None, False,
+                      self.context.grad == "inference")
+        self.bases[made.storage] = made
+        return made
+
+    def own(self, made: Tensor) -> Tensor:
+        """A tensor that is the whole of its memory: what is written through its views changes it."""
+        self.bases[made.storage] = made
+        return made
 
     def fresh_symbol(self, name: str) -> Poly:
         """A symbol by the user's own word; a second use of the word is another size, so it gets a number."""
@@ -226,8 +242,11 @@ class Walk:
         """A value as it is now: after in-place changes, and with what was learnt of sizes and of untyped parameters."""
         match value:
             case Tensor():
-                if self.changed and value.storage in self.changed and not value.view:
-                    value = self.changed[value.storage]
+                if self.changed and value.storage in self.changed:
+                    if value.view:
+                        value = self.seen_again(value)
+                    else:
+                        value = self.changed[value.storage]
                     if not isinstance(value, Tensor):
                         return value
                 if self.sizes:
@@ -265,6 +284,20 @@ class Walk:
                 return self.replay(value)
         return value
 
+    def seen_again(self, view: Tensor) -> Value:
+        """A view whose memory was written to after it was made: of its type, with elements that hang on the write."""
+        stamp = self.stamps.get(view.storage)
+        if stamp is None or view.op.id >= stamp or isinstance(self.changed[view.storage], Unknown):
+            return view
+        key = view.op.id, stamp
+        if key not in self.fresh:
+            origins, self.builder.origins = self.builder.origins, view.op.origins
+            op = self.builder.append("opaque", (view.op.id, self.changed[view.storage].op.id), {"call": "a view of changed memory"}, view.type,
+                                     view.op.label)
+            self.builder.origins = origins
+            self.fresh[key] = replace(view, op=op)
+        return self.fresh[key]
+
     def op(self, id: int) -> Op | None:
         """The op with an id, as it is now (labels and learnt sizes change it)."""
         first = self.builder.ops[0].id if self.builder.ops else 0
@@ -286,7 +319,7 @@ class Walk:
             library = guessed_library(self.frame)
             self.builder.origins = (Origin(tensor.span, "Param"),) if tensor.span else self.builder.origins
             op = self.builder.input(tensor.name, tensor.index, TensorType(shape, self.dtypes.get(tensor.index)))
-            found = self.tensor(op, library)
+            found = self.own(replace(self.tensor(op, library), device=Device(like=tensor.name) if library == "torch" else CPU, grad=None, inference=False))
             self.fixed[found.storage] = f"`{tensor.name}` is a parameter"
             self.learned[tensor.index] = found
             return found
@@ -317,7 +350,10 @@ class Walk:
             path = f"{weight.path}_{number}"
         if path not in self.weights:
             op = self.builder.parameter(path, weight.type)
-            self.weights[path] = weight.owner, self.tensor(op, "torch")
+            trainable = weight.trainable and (weight.type.dtype is None or weight.type.dtype.is_float) and not any(m.frozen for m in weight.owners)
+            made = replace(self.tensor(op, "torch"), device=next((m.device for m in weight.owners if m.device is not None), self.host),
+                           grad=trainable, inference=False, mask=weight.mask, marks=frozenset(("parameter",)) if weight.trainable else frozenset())
+            self.weights[path] = weight.owner, self.own(made)
             self.fixed[self.weights[path][1].storage] = f"`{path}` is a parameter of the module"
         return self.resolve(self.weights[path][1])
 
@@ -329,7 +365,9 @@ class Walk:
         for op in deferred.ops:
             self.builder.origins = op.origins
             made[op.id] = self.builder.append(op.name, tuple(made[i].id if i in made else i for i in op.operands), dict(op.attrs), op.type, op.label)
-        tensor = self.tensor(made[deferred.tensor.op.id], deferred.tensor.library)
+        old = deferred.tensor
+        tensor = self.own(replace(self.tensor(made[old.op.id], old.library), device=old.device, grad=old.grad, inference=old.inference, mask=old.mask,
+                                  marks=old.marks))
         self.fixed[tensor.storage] = "it is kept by the module"
         self.replayed[id(deferred)] = deferred, tensor     # with the key's object, so that its id stays its own
         return tensor

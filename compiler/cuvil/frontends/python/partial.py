@@ -1,0 +1,236 @@
+"""What is known of a tensor that a library function makes when one of its arguments is not: often its rank and element type, and some sizes.
+
+A rule takes (walk, args, keywords) with evaluated arguments and gives a TensorType, or None when nothing is certain. Sizes that are not
+known are new symbols, which may be any size. Arguments that say only where or how (device=, generator=) are left out before the rules.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import libcst as cst
+
+from ...ir.dims import Dim, Poly
+from ...ir.types import DType, TensorType
+from . import joins, traits
+from .values import Either, Many, Opaque, Scalar, Sequence, Tensor, Unknown, Untyped, Value
+from .walk import Walk
+
+Rule = Callable[[Walk, list[Value], dict[str, Value]], "TensorType | None"]
+RULES: dict[str, Rule] = {}
+ASIDE = frozenset(("device", "generator", "layout", "requires_grad", "non_blocking", "memory_format", "pin_memory", "training", "p", "eps", "inplace",
+                   "momentum", "out"))
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    def register(function: Rule) -> Rule:
+        for name in names:
+            RULES[name] = function
+        return function
+    return register
+
+
+def result(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode, apply: Callable[..., Value]) -> Value | None:
+    """The result of a call some of whose arguments are not known, or None. apply: does the call with other arguments."""
+    less = {key: value for key, value in keywords.items() if key not in ASIDE or not unknown(value)}
+    if "dtype" in less and unknown(less["dtype"]):
+        given = apply(args, {key: value for key, value in less.items() if key != "dtype"})
+        return forget_dtype(walk, given, name) if isinstance(given, Tensor) else None
+    if len(less) < len(keywords):
+        return apply(args, less)
+    found = RULES.get(name.rpartition(".")[2])
+    if found is None or not name.startswith(("torch.", "operator.", "numpy.")):
+        return None
+    args = [joins.given(walk.resolve(arg)) for arg in args]
+    type = found(walk, args, {key: joins.given(walk.resolve(value)) for key, value in keywords.items()})
+    return None if type is None else opaque(walk, name, args, type, node)
+
+
+def opaque(walk: Walk, name: str, args: list[Value], type: TensorType, node: cst.CSTNode) -> Tensor:
+    """A tensor of which only the type is known, and what it comes from."""
+    flat = [item for arg in args for item in (arg.items if isinstance(arg, Sequence) else (arg.item,) if isinstance(arg, Many) else (arg,))]
+    tensors = [each for each in flat if isinstance(each, Tensor)]
+    walk.builder.origins = (walk.origin(node),)
+    op = walk.builder.append("opaque", tuple(each.op.id for each in tensors), {"call": name}, type)
+    library = next((each.library for each in tensors if each.library != "python"), "numpy" if name.startswith("numpy.") else "torch")
+    return traits.made(walk, op, library, name, tensors)
+
+
+def forget_dtype(walk: Walk, value: Tensor, name: str) -> Tensor:
+    walk.builder.origins = value.op.origins
+    return traits.made(walk, walk.builder.append("opaque", (value.op.id,), {"call": name}, TensorType(value.type.shape, None)), value.library, name, [value])
+
+
+def unknown(value: Value) -> bool:
+    return isinstance(value, (Unknown, Untyped, Either))
+
+
+def size(walk: Walk, value: Value) -> Dim:
+    """A size that is given; a new symbol where it is not known."""
+    inner = value.value if isinstance(value, Scalar) else None
+    return inner if isinstance(inner, Poly) or isinstance(inner, int) and not isinstance(inner, bool) and inner >= 0 else joins.open_size(walk)
+
+
+def open_shape(walk: Walk, rank: int) -> tuple[Dim, ...]:
+    return tuple(joins.open_size(walk) for _ in range(rank))
+
+
+def listed(args: list[Value]) -> list[Value] | None:
+    """Sizes given one by one or as one tuple; None when their number is not known."""
+    if len(args) == 1 and isinstance(args[0], Sequence):
+        return list(args[0].items)
+    if len(args) == 1 and not isinstance(args[0], Scalar):
+        return None                                       # it may be a tuple
+    return args
+
+
+def tensor(args: list[Value]) -> TensorType | None:
+    return args[0].type if args and isinstance(args[0], Tensor) else None
+
+
+# --- shapes ---------------------------------------------------------------------------------------------------------
+
+@rule("view", "reshape", "expand")
+def reshape(walk: Walk, args, keywords) -> TensorType | None:
+    x, sizes = tensor(args), listed(args[1:]) if len(args) > 1 else None
+    if x is None:
+        return None
+    if sizes is None or not sizes:
+        return TensorType(None, x.dtype)
+    return TensorType(tuple(size(walk, each) for each in sizes), x.dtype)
+
+
+@rule("transpose", "swapaxes", "movedim", "interpolate", "pad", "narrow", "index_select", "repeat_interleave", "take_along_dim", "flip", "roll")
+def other_sizes(walk: Walk, args, keywords) -> TensorType | None:
+    x = tensor(args)
+    return None if x is None else TensorType(None if x.shape is None else open_shape(walk, len(x.shape)), x.dtype)
+
+
+@rule("permute")
+def permuted(walk: Walk, args, keywords) -> TensorType | None:
+    x, order = tensor(args), listed(args[1:])
+    if x is None:
+        return None
+    rank = len(x.shape) if x.shape is not None else len(order) if order else None
+    return TensorType(None if rank is None else open_shape(walk, rank), x.dtype)
+
+
+@rule("unsqueeze")
+def unsqueezed(walk: Walk, args, keywords) -> TensorType | None:
+    x = tensor(args)
+    return None if x is None else TensorType(None if x.shape is None else open_shape(walk, len(x.shape) + 1), x.dtype)
+
+
+@rule("softmax", "log_softmax", "dropout", "dropout2d", "relu", "gelu", "silu", "leaky_relu", "elu", "normalize", "layer_norm", "group_norm", "rms_norm",
+      "batch_norm", "instance_norm", "cumsum", "contiguous", "clone", "nan_to_num", "tril", "triu", "hardtanh", "softplus", "gumbel_softmax")
+def alike(walk: Walk, args, keywords) -> TensorType | None:
+    """The shape of the first tensor, and its element type where it is one of floats."""
+    x = tensor(args)
+    return None if x is None else TensorType(x.shape, x.dtype if x.dtype is not None and x.dtype.is_float else None)
+
+
+@rule("to", "type", "type_as", "astype")
+def converted(walk: Walk, args, keywords) -> TensorType | None:
+    """A place or an element type that is not known: the shape stays."""
+    x = tensor(args)
+    if x is None:
+        return None
+    place = all(isinstance(each, Scalar) and isinstance(each.value, (Opaque, str, bool)) for each in args[1:])
+    return TensorType(x.shape, x.dtype if place and "dtype" not in keywords and "other" not in keywords else None)
+
+
+# --- new tensors ----------------------------------------------------------------------------------------------------
+
+def _made(walk: Walk, args, keywords, dtype: DType | None = DType.F32) -> TensorType | None:
+    sizes = listed([keywords["size"]] if "size" in keywords else args)
+    if sizes is None:
+        return None
+    asked = keywords.get("dtype")
+    return TensorType(tuple(size(walk, each) for each in sizes), asked.value if isinstance(asked, Scalar) and isinstance(asked.value, DType) else
+                      dtype if asked is None else None)
+
+
+@rule("zeros", "ones", "empty", "rand", "randn")
+def made(walk: Walk, args, keywords) -> TensorType | None:
+    return _made(walk, args, keywords)
+
+
+@rule("new_zeros", "new_ones", "new_empty")
+def made_like(walk: Walk, args, keywords) -> TensorType | None:
+    x = tensor(args)
+    return None if x is None else _made(walk, args[1:], keywords, x.dtype)
+
+
+@rule("full")
+def filled(walk: Walk, args, keywords) -> TensorType | None:
+    fill = args[1].value if len(args) > 1 and isinstance(args[1], Scalar) else None
+    dtype = DType.BOOL if isinstance(fill, bool) else DType.I64 if isinstance(fill, int) else DType.F32 if isinstance(fill, float) else None
+    return _made(walk, args[:1], keywords, dtype) if args and isinstance(args[0], Sequence) else None
+
+
+@rule("zeros_like", "ones_like", "empty_like", "rand_like", "randn_like", "full_like")
+def like(walk: Walk, args, keywords) -> TensorType | None:
+    return tensor(args)
+
+
+@rule("arange", "linspace")
+def counted(walk: Walk, args, keywords) -> TensorType | None:
+    asked = keywords.get("dtype")
+    dtype = asked.value if isinstance(asked, Scalar) and isinstance(asked.value, DType) else None
+    return TensorType((joins.open_size(walk),), dtype) if args or keywords else None
+
+
+# --- several tensors ------------------------------------------------------------------------------------------------
+
+@rule("cat", "concat", "concatenate", "stack")
+def joined(walk: Walk, args, keywords) -> TensorType | None:
+    """All have one rank, so one that is known says it. The element type is known when all are."""
+    if not args or not isinstance(args[0], (Sequence, Many)):
+        return None
+    items = [walk.resolve(each) for each in args[0].items] if isinstance(args[0], Sequence) else [walk.resolve(args[0].item)]
+    types = [each.type for each in items if isinstance(each, Tensor)]
+    rank = next((len(type.shape) for type in types if type.shape is not None), None)
+    dtypes = {type.dtype for type in types} if len(types) == len(items) else {None}
+    return TensorType(None if rank is None else open_shape(walk, rank), dtypes.pop() if len(dtypes) == 1 else None) if types else None
+
+
+@rule("stack")
+def stacked(walk: Walk, args, keywords) -> TensorType | None:
+    type = joined(walk, args, keywords)
+    return None if type is None else TensorType(None if type.shape is None else open_shape(walk, len(type.shape) + 1), type.dtype)
+
+
+@rule("scaled_dot_product_attention")
+def attention(walk: Walk, args, keywords) -> TensorType | None:
+    q, v = tensor(args), args[2].type if len(args) > 2 and isinstance(args[2], Tensor) else None
+    if q is None or q.shape is None:
+        return q
+    return TensorType((*q.shape[:-1], v.shape[-1] if v is not None and v.shape else joins.open_size(walk)), q.dtype)
+
+
+@rule("einsum")
+def contracted(walk: Walk, args, keywords) -> TensorType | None:
+    equation = args[0].value if args and isinstance(args[0], Scalar) and isinstance(args[0].value, str) else ""
+    if "->" not in equation or "." in equation:
+        return None
+    operands = args[1].items if len(args) == 2 and isinstance(args[1], Sequence) else args[1:]
+    dtypes = {each.type.dtype if isinstance(each, Tensor) else None for each in map(walk.resolve, operands)}
+    return TensorType(open_shape(walk, len(equation.partition("->")[2].replace(" ", ""))), dtypes.pop() if len(dtypes) == 1 else None)
+
+
+@rule("getitem")
+def item(walk: Walk, args, keywords) -> TensorType | None:
+    """Indexing whose sizes are not known but whose form is: slices and `...` keep axes, numbers drop them, None adds them."""
+    x = tensor(args)
+    if x is None or x.shape is None:
+        return None if x is None else TensorType(None, x.dtype)
+    parts = list(args[1].items) if isinstance(args[1], Sequence) and args[1].kind == "tuple" else [args[1]]
+    rank = len(x.shape)
+    for part in parts:
+        inner = part.value if isinstance(part, Scalar) else None
+        if isinstance(part, Scalar) and (inner is None or isinstance(inner, bool)):
+            rank += 1
+        elif isinstance(inner, (int, Poly)):
+            rank -= 1
+        elif not isinstance(inner, slice) and inner is not Ellipsis:
+            return TensorType(None, x.dtype)
+    return TensorType(open_shape(walk, rank), x.dtype) if rank >= 0 else None
