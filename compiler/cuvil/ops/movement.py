@@ -28,6 +28,8 @@ def _given(operands, attrs):
 
 define("input", SOURCE, arity=0, infer=_given, evaluate=_given, flops=no_flops, summary="an argument of the function")
 define("parameter", SOURCE, arity=0, infer=_given, evaluate=_given, flops=no_flops, summary="a weight of the model")
+define("opaque", SOURCE, arity=None, infer=_given, evaluate=_given, flops=no_flops,
+       summary="what code outside the vocabulary gives (attr `call`): for facts; a function with one is never compiled")
 
 
 def literal_shape(value) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ from ...diagnostics import CuvilError
 from ...source import Source, Span
 from .capture import deep_enough, walked
 from .context import MODULE_LEVEL
+from .devices import host_of
 from .facts import ExpressionFact, FileFacts, FunctionFacts
 from .records import settled
 from .signatures import MAY_BE_NONE
@@ -121,7 +122,7 @@ class Analyzer:
         walk = Walk(self.workspace, FACT_STEPS)
         walk.frame = walk.recording = Frame(namespace, definition)
         walk.building = 1 if definition.owner else 0
-        walk.context = MODULE_LEVEL
+        walk.context, walk.host = MODULE_LEVEL, host_of(namespace.source.text)
         try:
             for node in definition.tree.nodes:
                 walk.execute(node)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import libcst as cst
 
@@ -9,7 +10,26 @@ from ...ir.types import DType
 from ...ops import SPELLINGS
 from . import classes, joins, scope
 from .library import DTYPES, apply
-from .values import Either, Instance, Library, Many, Mapping, Opaque, Partial, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserClass, UserFunction, UserModule, Value
+from .values import (
+    Device,
+    Either,
+    Instance,
+    Library,
+    Many,
+    Mapping,
+    Opaque,
+    Partial,
+    Scalar,
+    Sequence,
+    Shape,
+    Tensor,
+    Unknown,
+    Untyped,
+    UserClass,
+    UserFunction,
+    UserModule,
+    Value,
+)
 from .walk import Walk, shape_value
 from .workspace import library
 
@@ -74,7 +94,10 @@ def _of_tensor(walk: Walk, value: Tensor, name: str, node: cst.CSTNode) -> Value
     if name == "ndim":
         return Scalar(value.type.rank) if value.type.rank is not None else walk.unknown("the shape of a tensor is not known", node)
     if name == "data":
-        return value
+        return replace(value, grad=False)
+    if name == "device" and value.library == "torch":
+        like = value.device or (Device(like=value.op.label) if value.op.label else None)
+        return Scalar(Opaque("device", like))
     if name in OPAQUE:
         return Scalar(Opaque(name))
     if name in ("T", "mT", "H", "mH", "real") and f"{home}.{name}" in SPELLINGS:

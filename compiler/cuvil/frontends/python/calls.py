@@ -4,7 +4,7 @@ from __future__ import annotations
 import libcst as cst
 
 from ...ops import SPELLINGS
-from . import classes, context, joins, layers, methods, modes, pythons, queries, records, regions, scope
+from . import classes, context, devices, joins, layers, modes, pythons, records, regions, scope
 from .facts import Context
 from .library import apply, dtype_named
 from .mutation import in_place
@@ -12,7 +12,7 @@ from .values import NONE, Either, Instance, Library, Mapping, Partial, Scalar, S
 from .walk import DEPTH, SAME_FUNCTION, Frame, Walk, contains_tensor
 from .workspace import dotted
 
-assert methods and modes and queries           # importing them fills pythons.FUNCTIONS
+assert modes                                   # importing it fills pythons.FUNCTIONS
 
 
 def call_node(walk: Walk, function: Value, node: cst.Call) -> Value:
@@ -71,6 +71,14 @@ def call(walk: Walk, function: Value, args: list[Value], keywords: dict[str, Val
 
 
 def call_library(walk: Walk, function: Library, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode) -> Value:
+    """Where a tensor is made says nothing of its values: device= and pin_memory= are taken apart."""
+    if ("device" in keywords or "pin_memory" in keywords) and function.name.startswith("torch.") and function.name not in devices.FUNCTIONS_OF_DEVICES:
+        rest = {key: value for key, value in keywords.items() if key not in ("device", "pin_memory")}
+        return devices.asked(walk, _library(walk, function, args, rest, node), keywords.get("device"), keywords.get("pin_memory"), node)
+    return _library(walk, function, args, keywords, node)
+
+
+def _library(walk: Walk, function: Library, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode) -> Value:
     name = function.name
     if function.receiver is not None:
         args = [function.receiver, *args]

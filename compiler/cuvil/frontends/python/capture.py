@@ -17,6 +17,7 @@ from ...ir.types import TensorType
 from ...lineage import Origin
 from ...source import Source, Span
 from . import calls, classes, expressions, learn, records, scope, statements
+from .devices import host_of
 from .facts import HERE, Entry
 from .prototypes import prototype
 from .signatures import entry_of, inputs_of
@@ -110,7 +111,7 @@ def walk_function(walk: Walk, namespace: Namespace, definition: Definition, inpu
         function = UserFunction(definition.name, node, namespace, receiver, (), owner, definition)
         frame.function = function
         walk.frame = walk.recording = frame
-        walk.context = calls.inside(walk, function, HERE)
+        walk.context, walk.host = calls.inside(walk, function, HERE), host_of(namespace.source.text)
         if definition.name.endswith(".__init__"):
             walk.building = 1
         frame.names.update(inputs_of(walk, function, outcome.entry, inputs))

@@ -16,6 +16,7 @@ from .values import Deferred, Either, Instance, Library, Many, Mapping, Scalar, 
 from .walk import Frame, Walk
 
 MODULE = "torch.nn.Module"
+OF_MODULES = frozenset(("eval", "train", "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "requires_grad_", "compile", "apply", "load_state_dict"))
 SCRATCH = 1 << 40                            # op ids of `__init__` never meet those of the function
 
 
@@ -74,7 +75,7 @@ def attribute(walk: Walk, instance: Instance, name: str, node: cst.CSTNode | Non
         return walk.unknown("an attribute that is not known", node)
     if name == "training":
         return Scalar(False)
-    return Library(f"{cls.name}.{name}", instance)
+    return Library(f"{MODULE if name in OF_MODULES else cls.name}.{name}", instance)
 
 
 def member_value(walk: Walk, owner: UserClass, definition: Definition, name: str, receiver: Value | None, node: cst.CSTNode | None) -> Value:

@@ -24,12 +24,12 @@ AUTOCAST = ("torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast", "
 @contextmanager
 def within(walk: Walk, **changes):
     """Inside, the walk's context has these changes; after it, what it learnt of tests and modes is gone too."""
-    outer = walk.context
+    outer, host = walk.context, walk.host
     walk.context = replace(outer, **changes) if changes else outer
     try:
         yield
     finally:
-        walk.context = outer
+        walk.context, walk.host = outer, host
 
 
 def loop(walk: Walk, node: cst.CSTNode, rounds: int | None, comprehension: bool = False):
@@ -66,6 +66,8 @@ def entered(walk: Walk, value: Value) -> dict[str, object]:
             return {"grad": None}
         case "autocast":
             return {"autocast": True}
+        case "device":                                   # with torch.device("cuda"): factory calls make their tensors there
+            walk.host = value.value.device
     return {}
 
 

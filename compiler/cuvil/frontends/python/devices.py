@@ -17,6 +17,7 @@ from .walk import Walk
 from .workspace import dotted
 
 assert methods and queries                     # what is said here of their functions replaces what they say
+FUNCTIONS_OF_DEVICES = frozenset(("torch.Tensor.to", "torch.nn.Module.to", "torch.nn.Module.to_empty", "torch.device", "torch.load"))
 
 
 def named(text: str) -> Device:

@@ -1,6 +1,7 @@
 """Functions of torch and NumPy that are not about values: sizes, limits, modes, devices, and values that come from elsewhere."""
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ...ir.dims import Poly
@@ -81,11 +82,11 @@ def never(walk: Walk, args, keywords, node) -> Value | None:
     return Scalar(False)
 
 
-@python("torch.Tensor.cpu", "torch.Tensor.cuda", "torch.Tensor.pin_memory", "torch.Tensor.requires_grad_", "torch.Tensor.detach_")
+@python("torch.Tensor.detach_")
 def same_values(walk: Walk, args, keywords, node) -> Value | None:
     if args and isinstance(args[0], Tensor):
         walk.shared.add(args[0].storage)
-        return Tensor(args[0].op, args[0].library, args[0].storage, view=True)
+        return replace(args[0], view=True, grad=False)
     return None
 
 

@@ -19,14 +19,14 @@ def made(walk: Walk, op: Op, library: str, name: str, tensors: list[Tensor]) -> 
     inference = walk.context.grad == "inference"
     if not tensors:
         return walk.tensor(op, library)
-    return walk.own(Tensor(op, library, walk.new_storage(), False, device(library, tensors, walk.host), grad(walk, op, tensors), inference, None,
+    return walk.own(Tensor(op, library, walk.new_storage(), False, device(library, tensors, walk.host), grad(walk, op, name, tensors), inference, None,
                            marks(name, tensors)))
 
 
 def view(walk: Walk, op: Op, name: str, base: Tensor) -> Tensor:
     """A result that looks into the memory of a tensor."""
     walk.shared.add(base.storage)
-    return Tensor(op, base.library, base.storage, True, base.device, grad(walk, op, [base]), base.inference, None, view_marks(name, base))
+    return Tensor(op, base.library, base.storage, True, base.device, grad(walk, op, name, [base]), base.inference, None, view_marks(name, base))
 
 
 def device(library: str, tensors: list[Tensor], host: Device | None) -> Device | None:
@@ -41,9 +41,15 @@ def device(library: str, tensors: list[Tensor], host: Device | None) -> Device |
     return chosen if chosen is not None else known[0] if len(known) == len(given) else None
 
 
-def grad(walk: Walk, op: Op, tensors: list[Tensor]) -> bool | None:
+_NO_GRADIENT = frozenset(("detach", "detach_", "tensor", "from_numpy", "numpy", "empty", "argmax", "argmin"))
+
+
+def grad(walk: Walk, op: Op, name: str, tensors: list[Tensor]) -> bool | None:
     """Whether a result hangs on something that requires a gradient; where the mode hangs on the caller, as if gradients were on."""
+    last = name.rpartition(".")[2]
     if walk.context.grad in ("no_grad", "inference") or op.type.dtype is not None and not op.type.dtype.is_float:
+        return False
+    if last in _NO_GRADIENT or last.endswith("_like") or last.startswith("new_"):
         return False
     found = [t.grad for t in tensors]
     return True if True in found else None if None in found else False

@@ -29,7 +29,24 @@ from ...source import Span
 from . import joins
 from .facts import HERE, AssignFact, BranchFact, CallFact, Context, Problem, WriteFact
 from .values import (
-    CPU, HOST, Deferred, Device, Either, Instance, Library, Many, Mapping, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserFunction, Value, Weight, describe,
+    CPU,
+    HOST,
+    Deferred,
+    Device,
+    Either,
+    Instance,
+    Many,
+    Mapping,
+    Scalar,
+    Sequence,
+    Shape,
+    Tensor,
+    Unknown,
+    Untyped,
+    UserFunction,
+    Value,
+    Weight,
+    describe,
 )
 from .workspace import Namespace, Workspace
 
