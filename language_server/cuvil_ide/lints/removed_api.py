@@ -11,18 +11,12 @@ Silent where the use is guarded: in a `try` that catches it, or under an `if` th
 """
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import libcst as cst
+from cuvil.diagnostics import Diagnostic
 
-from cuvil.diagnostics import Diagnostic, Fix
-from cuvil.source import Edit
-
-from ..lookup import value_of
-from ..syntax import nodes
-from .guards import expected_to_fail
+from .api_changes import Change, pattern, uses
 from .rule import Invalid, Rule
 
 if TYPE_CHECKING:
@@ -42,49 +36,29 @@ INVALID = (
     Invalid("import torch\n\ndef f(x: torch.Tensor):\n    return »torch.symeig«(x, eigenvectors=True)\n", "torch.linalg.eigh"),
 )
 
-# Name -> (since, new name, whether it is the same thing). {m} is the module as the code calls it.
-_NUMPY2, _NUMPY124, _TORCH = "NumPy 2.0", "NumPy 1.24", "PyTorch 1.13"
+_NUMPY2, _NUMPY124, _TORCH = (2, 0), (1, 24), (1, 13)
 _REMOVED = {
-    "numpy.float_": (_NUMPY2, "{m}.float64", True), "numpy.complex_": (_NUMPY2, "{m}.complex128", True),
-    "numpy.unicode_": (_NUMPY2, "{m}.str_", True), "numpy.string_": (_NUMPY2, "{m}.bytes_", True),
-    "numpy.Inf": (_NUMPY2, "{m}.inf", True), "numpy.Infinity": (_NUMPY2, "{m}.inf", True), "numpy.infty": (_NUMPY2, "{m}.inf", True),
-    "numpy.PINF": (_NUMPY2, "{m}.inf", True), "numpy.NINF": (_NUMPY2, "(-{m}.inf)", True), "numpy.NaN": (_NUMPY2, "{m}.nan", True),
-    "numpy.product": (_NUMPY2, "{m}.prod", True), "numpy.cumproduct": (_NUMPY2, "{m}.cumprod", True),
-    "numpy.alltrue": (_NUMPY2, "{m}.all", True), "numpy.sometrue": (_NUMPY2, "{m}.any", True), "numpy.round_": (_NUMPY2, "{m}.round", True),
-    "numpy.asfarray": (_NUMPY2, "{m}.asarray(..., dtype=float)", False), "numpy.find_common_type": (_NUMPY2, "{m}.result_type", False),
-    "numpy.msort": (_NUMPY2, "{m}.sort(..., axis=0)", False), "numpy.mat": (_NUMPY2, "{m}.asmatrix", False),
-    "numpy.int": (_NUMPY124, "int", True), "numpy.float": (_NUMPY124, "float", True), "numpy.complex": (_NUMPY124, "complex", True),
-    "numpy.object": (_NUMPY124, "object", True), "numpy.str": (_NUMPY124, "str", True),
-    "torch.symeig": (_TORCH, "torch.linalg.eigh", False), "torch.eig": (_TORCH, "torch.linalg.eig", False),
-    "torch.lstsq": (_TORCH, "torch.linalg.lstsq, with the arguments exchanged", False),
-    "torch.solve": (_TORCH, "torch.linalg.solve, with the arguments exchanged", False),
-    "torch.matrix_rank": (_TORCH, "torch.linalg.matrix_rank", False),
+    "numpy.float_": Change(_NUMPY2, "{m}.float64", same=True), "numpy.complex_": Change(_NUMPY2, "{m}.complex128", same=True),
+    "numpy.unicode_": Change(_NUMPY2, "{m}.str_", same=True), "numpy.string_": Change(_NUMPY2, "{m}.bytes_", same=True),
+    "numpy.Inf": Change(_NUMPY2, "{m}.inf", same=True), "numpy.Infinity": Change(_NUMPY2, "{m}.inf", same=True), "numpy.infty": Change(_NUMPY2, "{m}.inf", same=True),
+    "numpy.PINF": Change(_NUMPY2, "{m}.inf", same=True), "numpy.NINF": Change(_NUMPY2, "(-{m}.inf)", same=True), "numpy.NaN": Change(_NUMPY2, "{m}.nan", same=True),
+    "numpy.product": Change(_NUMPY2, "{m}.prod", same=True), "numpy.cumproduct": Change(_NUMPY2, "{m}.cumprod", same=True),
+    "numpy.alltrue": Change(_NUMPY2, "{m}.all", same=True), "numpy.sometrue": Change(_NUMPY2, "{m}.any", same=True), "numpy.round_": Change(_NUMPY2, "{m}.round", same=True),
+    "numpy.asfarray": Change(_NUMPY2, "{m}.asarray(..., dtype=float)"), "numpy.find_common_type": Change(_NUMPY2, "{m}.result_type"),
+    "numpy.msort": Change(_NUMPY2, "{m}.sort(..., axis=0)"), "numpy.mat": Change(_NUMPY2, "{m}.asmatrix"),
+    "numpy.int": Change(_NUMPY124, "int", same=True), "numpy.float": Change(_NUMPY124, "float", same=True), "numpy.complex": Change(_NUMPY124, "complex", same=True),
+    "numpy.object": Change(_NUMPY124, "object", same=True), "numpy.str": Change(_NUMPY124, "str", same=True),
+    "torch.symeig": Change(_TORCH, "torch.linalg.eigh"), "torch.eig": Change(_TORCH, "torch.linalg.eig"),
+    "torch.lstsq": Change(_TORCH, "torch.linalg.lstsq, with the arguments exchanged"),
+    "torch.solve": Change(_TORCH, "torch.linalg.solve, with the arguments exchanged"),
+    "torch.matrix_rank": Change(_TORCH, "torch.linalg.matrix_rank"),
 }
-_NAMES = {name.partition(".")[2] for name in _REMOVED}
-_WHERE = re.compile(rf"\.\s*(?:{'|'.join(sorted(_NAMES))})\b")
+_WHERE = pattern(_REMOVED)
 
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
-    from cuvil.frontends.python.values import Library
-    for node in nodes(facts, _WHERE, cst.Attribute, analysed=True):
-        if node.attr.value not in _NAMES:
-            continue
-        span = facts.module.span(node)
-        value = value_of(facts, span)
-        if not isinstance(value, Library) or value.name not in _REMOVED or expected_to_fail(facts, span) or _asked_for(facts, node):
-            continue
-        since, new, same = _REMOVED[value.name]
-        new = new.format(m=facts.source.slice(facts.module.span(node.value)))
-        yield RULE.finding(f"{facts.source.slice(span)} was removed in {since}; it is {new} now", span,
-                           fix=Fix("safe", f"Replace by {new}", (Edit(span, new),)) if same else Fix("display", new))
-
-
-def _asked_for(facts: FileFacts, node: cst.CSTNode) -> bool:
-    """Under an `if` or a conditional expression that asks whether the name, or the version, is there."""
-    while (node := facts.module.parent(node)) is not None:
-        if isinstance(node, (cst.If, cst.IfExp)) and re.search(r"hasattr|version", facts.module.code(node.test)):
-            return True
-    return False
+    for use in uses(facts, _REMOVED, _WHERE):
+        yield RULE.finding(f"{use.name} was removed in {use.library}; it is {use.new} now", use.span, fix=use.fix("safe"))
 
 
 RULE = Rule("CUV921", "removed-api", kind="deprecated-removed-api", severity="error", certainty="likely", check=check,
