@@ -52,7 +52,21 @@ def opaque(walk: Walk, name: str, args: list[Value], type: TensorType, node: cst
     walk.builder.origins = (walk.origin(node),)
     op = walk.builder.append("opaque", tuple(each.op.id for each in tensors), {"call": name}, type)
     library = next((each.library for each in tensors if each.library != "python"), "numpy" if name.startswith("numpy.") else "torch")
+    if args and isinstance(args[0], Tensor) and len(tensors) == 1 and _looks_into(name.rpartition(".")[2], args):
+        return traits.view(walk, op, name, args[0])
     return traits.made(walk, op, library, name, tensors)
+
+
+_VIEWS = frozenset(("view", "transpose", "swapaxes", "movedim", "moveaxis", "permute", "unsqueeze", "squeeze", "expand", "broadcast_to", "narrow", "select",
+                    "diagonal", "unfold", "view_as", "expand_as", "detach", "unflatten", "T", "mT"))
+
+
+def _looks_into(name: str, args: list[Value]) -> bool:
+    """Whether the result of a call is a view of its first argument, whatever the sizes are. An index by numbers and slices is."""
+    if name == "getitem" and len(args) == 2:
+        parts = args[1].items if isinstance(args[1], Sequence) and args[1].kind == "tuple" else (args[1],)
+        return all(isinstance(part, Scalar) and not isinstance(part.value, (bool, str, float)) for part in parts)
+    return name in _VIEWS
 
 
 def forget_dtype(walk: Walk, value: Tensor, name: str) -> Tensor:
