@@ -75,6 +75,13 @@ class Function:
         return {op.id: op for op in self.ops}
 
     @cached_property
+    def by_name(self) -> dict[str, tuple[Op, ...]]:
+        found: dict[str, list[Op]] = {}
+        for op in self.ops:
+            found.setdefault(op.name, []).append(op)
+        return {name: tuple(ops) for name, ops in found.items()}
+
+    @cached_property
     def users(self) -> dict[int, tuple[Op, ...]]:
         """For each value the ops that read it (once for each op)."""
         users: dict[int, list[Op]] = {op.id: [] for op in self.ops}

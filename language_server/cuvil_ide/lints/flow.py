@@ -1,0 +1,142 @@
+"""Questions about the graph of a function that several rules ask: what a value comes from, what becomes of it, between which numbers it lies.
+
+Every answer takes one walk along the edges. What the graph does not show (a call that is known by name only, an input) ends the walk.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator
+from dataclasses import replace
+from functools import wraps
+from typing import TYPE_CHECKING
+
+from cuvil.diagnostics import Diagnostic, Evidence
+
+if TYPE_CHECKING:
+    from cuvil.frontends.python.facts import FileFacts
+    from cuvil.ir.function import Function, Op
+    from cuvil.ir.ranges import Interval
+    from cuvil.source import Span
+
+LAYOUT = frozenset(("broadcast", "reshape", "transpose", "cast", "flip"))            # the same numbers, maybe in another place or type
+PARTS = LAYOUT | {"slice", "gather", "take", "concat"}                                # some of the same numbers
+MASKING = LAYOUT | {"slice", "select", "tril", "triu"}
+
+
+def once(check: Callable[[FileFacts], Iterator[Diagnostic]]) -> Callable[[FileFacts], Iterator[Diagnostic]]:
+    """At most one finding at a place: a function that is reached through several calls is read several times."""
+    @wraps(check)
+    def first(facts: FileFacts) -> Iterator[Diagnostic]:
+        seen: set[Span] = set()
+        for finding in check(facts):
+            if finding.span not in seen:
+                seen.add(finding.span)
+                yield finding
+    return first
+
+
+def ops(facts: FileFacts, *names: str) -> Iterator[tuple[Function, Op]]:
+    """Ops of these names that stand in this file, in all graphs of the file."""
+    for facts_of in facts.functions:
+        function = facts_of.function
+        if function is not None:
+            for name in names:
+                for op in function.by_name.get(name, ()):
+                    if op.origins and op.origins[0].span.path == facts.source.path:
+                        yield function, op
+
+
+def calls(facts: FileFacts, *names: str) -> Iterator[tuple[Function, Op]]:
+    """Ops of calls that are known by name only."""
+    return ((function, op) for function, op in ops(facts, "opaque") if op.attr("call") in names)
+
+
+def span(op: Op) -> Span | None:
+    return op.origins[0].span if op.origins else None
+
+
+def depth(op: Op) -> int:
+    """Through how many calls the op came into the graph."""
+    return len(op.origins[0].callers) if op.origins else 0
+
+
+def operand(function: Function, op: Op, place: int = 0) -> Op:
+    return function.by_id[op.operands[place]]
+
+
+def source(function: Function, op: Op, through: Container[str] = LAYOUT) -> Op:
+    """What a value is, before ops that only move or convert it."""
+    while op.name in through and op.operands:
+        op = function.by_id[op.operands[0]]
+    return op
+
+
+def sources(function: Function, op: Op, through: Container[str]) -> Iterator[Op]:
+    """Everything that a value is made of through ops of these names."""
+    todo, seen = [op], {op.id}
+    while todo:
+        op = todo.pop()
+        if op.name not in through:
+            yield op
+            continue
+        for id in op.operands:
+            if id not in seen:
+                seen.add(id)
+                todo.append(function.by_id[id])
+
+
+def uses(function: Function, op: Op, through: Container[str] = LAYOUT) -> Iterator[tuple[Op, Op]]:
+    """(user, the operand by which it reads) for every op that reads the value, also behind ops of these names."""
+    todo, seen = [op], {op.id}
+    while todo:
+        value = todo.pop()
+        for user in function.users[value.id]:
+            if user.name not in through:
+                yield user, value
+            elif user.id not in seen:
+                seen.add(user.id)
+                todo.append(user)
+
+
+def leaves(function: Function, op: Op, through: Container[str] = LAYOUT) -> bool:
+    """The value, or one that is it behind ops of these names, is a result of the function."""
+    results, todo, seen = set(function.results), [op], {op.id}
+    while todo:
+        value = todo.pop()
+        if value.id in results:
+            return True
+        for user in function.users[value.id]:
+            if user.name in through and user.id not in seen:
+                seen.add(user.id)
+                todo.append(user)
+    return False
+
+
+def number(function: Function, op: Op) -> float | int | None:
+    """The number of a constant whose elements are all the same."""
+    op = source(function, op)
+    value = op.attr("value") if op.name == "constant" else None
+    return value if isinstance(value, (bool, int, float)) else None
+
+
+def shape(op: Op) -> str:
+    return f"[{', '.join(map(str, op.type.shape))}]" if op.type.shape is not None else "[...]"
+
+
+def evidence(*parts: tuple[Op, str]) -> tuple[Evidence, ...]:
+    """What the facts say of ops, each at its place."""
+    return tuple(dict.fromkeys(Evidence(op.origins[0].span, what) for op, what in parts if op.origins))
+
+
+def ranges(function: Function) -> dict[int, Interval]:
+    """The intervals of a graph by its code. Data that a caller hands over as a literal (`torch.zeros(2, 3)` in an example) stands for
+    any other of its type: what a function does to it must hold for those too."""
+    kept = function.__dict__.get("ranges")                   # kept with the function, as its cached properties are
+    if kept is None:
+        from cuvil.ir.ranges import intervals, of_dtype
+        literal: dict[int, bool] = {}
+        for op in function.ops:
+            literal[op.id] = op.name in ("constant", "broadcast", "cast", "reshape", "concat") and all(literal[id] for id in op.operands)
+        given = {op.id: replace(of_dtype(op.type.dtype), nan=False) for op in function.ops
+                 if literal[op.id] and op.type.shape != () and any(depth(user) > depth(op) for user in function.users[op.id])}
+        kept = function.__dict__["ranges"] = intervals(function, given)
+    return kept
