@@ -1,0 +1,110 @@
+"""A reshape that is meant to move axes.
+
+What: `reshape` or `view` whose sizes are the sizes of the tensor itself, by the same names, in another order.
+Why: a reshape deals the elements out anew in their old order, it moves no axis. The shape is the wished one and the values are
+scrambled: a picture [H, W, C] reshaped to [C, H, W] has bits of all channels in each plane.
+Example: `h, w, c = photo.shape` and then `photo.reshape(c, h, w)`
+Instead: `photo.transpose(2, 0, 1)` in NumPy, `photo.permute(2, 0, 1)` in torch
+Fix: unsafe: the values change, which is the point.
+
+Silent when the moved sizes are plain numbers that may agree by chance, when one of them is 1, and behind a padding or a joint, where
+the shift of relative positions is done by just such a reshape.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from cuvil.diagnostics import Diagnostic, Evidence, Fix
+from cuvil.source import Edit
+
+from .axes import moved, shown
+from .recorded import node_of
+from .rule import Invalid, Rule
+
+if TYPE_CHECKING:
+    from cuvil.frontends.python.facts import FileFacts, FunctionFacts
+    from cuvil.ir.function import Function, Op
+
+_HWC = "import numpy as np\n\ndef planes(photo: np.ndarray):\n    h, w, c = photo.shape\n"
+_TBC = "import torch\n\ndef f(x: torch.Tensor):\n    T, B, C = x.shape\n"
+VALID = (
+    _HWC + "    return photo.transpose(2, 0, 1).reshape(c, h, w)\n",
+    _HWC + "    return photo.reshape(1, h, w, c)\n",
+    # Numbers that agree by chance.
+    "import torch\n\ndef f():\n    return torch.zeros(4, 6).reshape(6, 4)\n",
+    # The shift of relative positions.
+    "import torch\nimport torch.nn.functional as F\n\ndef shift(x: torch.Tensor):\n    B, H, T, P = x.shape\n    x = F.pad(x, (1, 0))\n"
+    "    return x.view(B, H, P + 1, T)[:, :, 1:].view(B, H, T, P)\n",
+    _TBC + "    return x.transpose(0, 1).reshape(B, T, C)\n",
+    _TBC + "    return x.reshape(T * B, C).reshape(T, B, C)\n",
+)
+INVALID = (
+    Invalid(_HWC + "    return »photo.reshape(c, h, w)«\n", "[h, w, c]", _HWC + "    return photo.transpose(2, 0, 1)\n"),
+    Invalid(_TBC + "    return »x.view(B, T, C)«\n", "permute(1, 0, 2)", _TBC + "    return x.permute(1, 0, 2)\n"),
+    Invalid(_TBC + "    flat = x.reshape(-1, C).reshape(T, B, C)\n    return »torch.reshape(flat, (B, T, C))« + 1\n", "scrambles"),
+)
+
+
+def check(facts: FileFacts) -> Iterator[Diagnostic]:
+    for function, op, source in reshapes(facts):
+        before, after = source.type.shape, op.type.shape
+        if len(before) != len(after) or not any(moved(before, after)) or sorted(map(str, before)) != sorted(map(str, after)):
+            continue
+        order = tuple(list(before).index(size) for size in after)
+        if len(set(order)) < len(order):
+            continue
+        span = op.origins[0].span
+        move = "transpose" if _of_numpy(function, op) else "permute"
+        call = node_of(facts, span, cst.Call)
+        fix = None
+        if call is not None and isinstance(call.func, cst.Attribute) and call.func.attr.value in ("reshape", "view") and _has(function, call.func.value, source, facts):
+            text = f"{facts.source.slice(facts.module.span(call.func.value))}.{move}({', '.join(map(str, order))})"
+            fix = Fix("unsafe", f"Move the axes: .{move}({', '.join(map(str, order))})", (Edit(span, text),))
+        yield RULE.finding(f"a reshape from {shown(before)} to {shown(after)} scrambles the values: it moves no axis. Use {move}({', '.join(map(str, order))})",
+                           span, came_from(source), fix)
+
+
+def reshapes(facts: FileFacts) -> Iterator[tuple[FunctionFacts, Op, Op]]:
+    """(function, reshape, its source) in the file, each place once; not those of padded or joined tensors."""
+    seen = set()
+    for function in facts.functions:
+        for op in function.function.body if function.function is not None else ():
+            if op.name != "reshape" and not (op.name == "opaque" and str(op.attr("call")).rpartition(".")[2] in ("view", "reshape")):
+                continue
+            source = function.function.by_id[op.operands[0]]
+            if source.type.shape is None or op.type.shape is None or not op.origins or _padded(function.function, source):
+                continue
+            span = op.origins[0].span
+            if span.path == facts.source.path and span not in seen:
+                seen.add(span)
+                yield function, op, source
+
+
+def _padded(function: Function, source: Op) -> bool:
+    while source.name in ("slice", "reshape"):
+        source = function.by_id[source.operands[0]]
+    return (str(source.attr("call")).rpartition(".")[2] if source.name == "opaque" else source.name) in ("pad", "concat", "cat", "concatenate")
+
+
+def came_from(source: Op) -> tuple[Evidence, ...]:
+    return tuple(Evidence(origin.span, f"has shape {shown(source.type.shape)}") for origin in source.origins[:1])
+
+
+def _has(function: FunctionFacts, node: cst.BaseExpression, source: Op, facts: FileFacts) -> bool:
+    """The expression is the source itself, as the function by itself sees it."""
+    from cuvil.frontends.python.values import Tensor
+    found = function.by_span.get(facts.module.span(node))
+    return found is not None and isinstance(found.value, Tensor) and found.value.op.id == source.id
+
+
+def _of_numpy(function: FunctionFacts, op: Op) -> bool:
+    from cuvil.frontends.python.values import Tensor
+    found = function.by_span.get(op.origins[0].span)
+    return found is not None and isinstance(found.value, Tensor) and found.value.library == "numpy"
+
+
+RULE = Rule("CUV106", "reshape-as-transpose", kind="layout-scramble", severity="warning", certainty="likely", check=check,
+            manual=__doc__, valid=VALID, invalid=INVALID)
