@@ -12,6 +12,7 @@ from cuvil.diagnostics import DEFECT, Diagnostic
 from ..config import Config
 from ..stale import present_findings
 from . import (
+    activation_before_argmax,
     argument_mutated,
     axis_out_of_range,
     bare_squeeze,
@@ -34,10 +35,12 @@ from . import (
     outer_broadcast,
     remote_code,
     removed_api,
+    repeat_instead_of_expand,
     reshape_as_transpose,
     sdpa_dropout_ungated,
     set_order_labels,
     shape_mismatch,
+    sort_for_topk,
     syntax_error,
     tensor_branch_in_compiled,
     tensor_from_array_list,
@@ -76,6 +79,9 @@ RULES: tuple[Rule, ...] = tuple(module.RULE for module in (
     growing_concat,
     tensor_from_array_list,
     cache_flush_in_loop,
+    repeat_instead_of_expand,
+    activation_before_argmax,
+    sort_for_topk,
     remote_code,
     set_order_labels,
     unsorted_directory,
