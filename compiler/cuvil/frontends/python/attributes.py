@@ -38,6 +38,9 @@ CONSTANTS = {"math.pi": math.pi, "math.e": math.e, "math.inf": math.inf, "math.n
              "numpy.pi": math.pi, "numpy.e": math.e, "numpy.inf": math.inf, "numpy.nan": math.nan, "numpy.newaxis": None,
              "typing.TYPE_CHECKING": False}
 OPAQUE = frozenset(("device", "layout", "is_cuda", "requires_grad", "grad", "names", "itemsize", "strides", "flags", "base", "is_sparse"))
+# The names that torch's results of several tensors have, and their places.
+NAMED_RESULTS = {"values": 0, "indices": 1, "eigenvalues": 0, "eigenvectors": 1, "U": 0, "S": 1, "Vh": 2, "V": 2, "Q": 0, "R": 1, "sign": 0,
+                 "logabsdet": 1, "hist": 0, "bin_edges": 1, "solution": 0}
 TENSOR_CLASS = {"torch": "torch.Tensor", "numpy": "numpy.ndarray", "python": "builtins.float"}
 
 
@@ -71,6 +74,9 @@ def get(walk: Walk, value: Value, name: str, node: cst.CSTNode) -> Value:
         case Scalar(value=str()):
             return Library(f"builtins.str.{name}", value)
         case Sequence(kind=kind):
+            place = NAMED_RESULTS.get(name)
+            if place is not None and kind == "tuple" and len(value.items) > place and isinstance(value.items[place], Tensor):
+                return value.items[place]
             return Library(f"builtins.{kind}.{name}", value)
         case Shape():
             return Library(f"builtins.tuple.{name}", value)
@@ -130,6 +136,7 @@ def _of_library(walk: Walk, home: str, name: str, node: cst.CSTNode) -> Value:
 def set(walk: Walk, value: Value, name: str, new: Value, node: cst.CSTNode) -> None:
     """`value.name = new`: on a user's object in `__init__`, its attribute; elsewhere an effect, which is not compiled."""
     if isinstance(value, Instance):
+        walk.forms.clear()
         classes.register(value, name, new)
         if not walk.building:
             walk.refuse("an attribute of an object is set while it runs, which is not compiled", node, "a function without effects",

@@ -4,10 +4,11 @@ from __future__ import annotations
 import libcst as cst
 
 from ...ops import SPELLINGS
-from . import classes, context, devices, joins, layers, modes, pythons, records, regions, scope
+from . import classes, context, devices, joins, layers, modes, pythons, records, regions, scope, summaries
 from .facts import Context
 from .library import apply, dtype_named
-from .mutation import in_place
+from .modules import given_away
+from .mutation import in_place, overwritten
 from .values import NONE, Either, Instance, Library, Mapping, Partial, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, UserFunction, Value
 from .walk import DEPTH, SAME_FUNCTION, Frame, Walk, contains_tensor
 from .workspace import dotted
@@ -20,6 +21,7 @@ def call_node(walk: Walk, function: Value, node: cst.Call) -> Value:
     args: list[Value] = []
     keywords: dict[str, Value] = {}
     unknown: Unknown | None = None
+    more: Unknown | None = None
     for arg in node.args:
         value = walk.evaluate(arg.value)
         if arg.star == "*":
@@ -35,21 +37,27 @@ def call_node(walk: Walk, function: Value, node: cst.Call) -> Value:
             if isinstance(value, Mapping) and all(isinstance(key, str) for key in value.items):
                 keywords.update(value.items)
             else:
-                unknown = walk.unknown("arguments that are not known one by one", arg)
+                more = walk.unknown("arguments that are not known one by one", arg)
         elif arg.keyword is not None:
             keywords[arg.keyword.value] = value
         else:
             args.append(value)
     training = function.training if isinstance(function, Instance) else None
-    result = unknown or call(walk, function, args, keywords, node)
+    result = unknown or call(walk, function, args, keywords if more is None else {**keywords, MORE: more}, node)
+    unknown = unknown or more
     if unknown is not None and any(map(contains_tensor, args)):
         walk.refuse(unknown.reason, node)
     records.called(walk, function, args, keywords, result, training, node)
     return result
 
 
+MORE = "**"                                    # among keywords: there may be others, which are not known
+
+
 def call(walk: Walk, function: Value, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode) -> Value:
     function = joins.given(function)
+    if MORE in keywords and (isinstance(function, Library) or isinstance(function, Instance) and isinstance(function.of, Library)):
+        return keywords[MORE]
     match function:
         case Either():
             return joins.each(walk, function, lambda option: call(walk, option, list(args), dict(keywords), node))
@@ -63,6 +71,7 @@ def call(walk: Walk, function: Value, args: list[Value], keywords: dict[str, Val
             return classes.instantiate(walk, function, args, keywords, node)
         case Instance():
             return layers.call_instance(walk, function, args, keywords, node)
+    given_away((*args, *keywords.values()))
     reason = function.reason if isinstance(function, (Unknown, Untyped)) else "a call of something that is not a function"
     if any(map(contains_tensor, (*args, *keywords.values()))):
         name = dotted(node.func) if isinstance(node, cst.Call) else ""
@@ -90,17 +99,41 @@ def _library(walk: Walk, function: Library, args: list[Value], keywords: dict[st
     inplace = keywords.get("inplace")
     if isinstance(inplace, Scalar):
         keywords = {key: value for key, value in keywords.items() if key != "inplace"}
+    out = walk.resolve(keywords["out"]) if "out" in keywords else None
+    if isinstance(out, Tensor) and name in SPELLINGS:
+        value = apply(walk, name, args, {key: value for key, value in keywords.items() if key != "out"}, node)
+        walk.refuse(f"{name} with out= is not compiled", node, hint="use its result")
+        return in_place(walk, out, value, node, "out=", devices.argument(node, "out", 1 << 30))
     if name in SPELLINGS:
         value = apply(walk, name, args, keywords, node)
         return in_place(walk, args[0], value, node, name) if isinstance(inplace, Scalar) and inplace.value is True and args else value
     if name.endswith("_") and not name.endswith("__") and name[:-1] in SPELLINGS and isinstance(function.receiver, Tensor):
         return in_place(walk, function.receiver, apply(walk, name[:-1], args, keywords, node), node, name.rpartition(".")[2])
+    if isinstance(function.receiver, Tensor) and name.startswith("torch.Tensor.") and name.endswith("_") and not name.endswith("__"):
+        written = overwritten_by(walk, function.receiver, args, keywords, node, name)
+        if written is not None:
+            return written
     layer = layers.library_class(walk, name, args, keywords, node)
     if layer is not None:
         return layer
     if dtype_named(name) is not None and name.startswith("numpy.") and len(args) == 1:
         return apply(walk, "numpy.array", args, {"dtype": function}, node, name)
     return pythons.fallback(walk, name, args, keywords, node)
+
+
+NO_WRITE = frozenset(("requires_grad_", "share_memory_", "resize_", "resize_as_", "set_", "rename_", "retain_grad_", "apply_", "map_", "swapaxes_",
+                      "transpose_", "t_", "unsqueeze_", "squeeze_", "as_strided_"))
+
+
+def overwritten_by(walk: Walk, target: Tensor, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode, name: str) -> Value | None:
+    """A method that writes into its tensor and has no spelling: copy_, fill_, scatter_, normal_."""
+    last = name.rpartition(".")[2]
+    if last in NO_WRITE:
+        return None
+    walk.refuse(f"{name} is not in the vocabulary", node, "a function that `cuvil explain --mapping` lists")
+    source = next((value for value in map(walk.resolve, (*args[1:], *keywords.values())) if isinstance(value, Tensor)), None)
+    records.written(walk, target, last, source or walk.unknown("values that are not known", node), node)
+    return overwritten(walk, target, source or NONE, node, name)
 
 
 def follow(walk: Walk, function: UserFunction, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode) -> Value:
@@ -114,6 +147,9 @@ def follow(walk: Walk, function: UserFunction, args: list[Value], keywords: dict
         return walk.refuse("a coroutine is not compiled", node)
     frame = Frame(function.module, function.definition, closure=function.closure, callers=(walk.span(node), *walk.frame.callers),
                   function=function, chain=hash((walk.frame.chain, id(node))))
+    alike = summaries.key(walk, function, args, keywords) if walk.facts_only else None
+    if alike is not None and alike in walk.summaries:
+        return summaries.again(walk, walk.summaries[alike], function.name, args, node)
     wrong = bind(walk, frame, function, args, keywords)
     if wrong:
         return walk.refuse(f"`{function.name}`: {wrong}", node, "arguments that its signature takes")      # type checkers find this; it is no finding here
@@ -121,8 +157,12 @@ def follow(walk: Walk, function: UserFunction, args: list[Value], keywords: dict
     walk.frame = frame
     walk.context = inside(walk, function, around)
     walk.active.append(function.node)
+    steps = walk.steps
     try:
-        return run_body(walk, function)
+        result = run_body(walk, function)
+        if alike is not None and steps - walk.steps >= summaries.WORTH:
+            walk.summaries[alike] = result
+        return result
     finally:
         walk.active.pop()
         walk.frame, walk.builder.origins, walk.context = outer, origins, around
@@ -159,6 +199,7 @@ def bind(walk: Walk, frame: Frame, function: UserFunction, args: list[Value], ke
     parameters = function.node.params
     positional = [*parameters.posonly_params, *parameters.params]
     keywords = dict(keywords)
+    more = keywords.pop(MORE, None)
     for parameter, value in zip(positional, args):
         frame.names[parameter.name.value] = value
     extra = args[len(positional):]
@@ -170,12 +211,14 @@ def bind(walk: Walk, frame: Frame, function: UserFunction, args: list[Value], ke
         name = parameter.name.value
         if name in keywords:
             frame.names[name] = keywords.pop(name)
+        elif more is not None:
+            frame.names[name] = more
         elif parameter.default is not None:
             frame.names[name] = default_value(walk, function, parameter.default)
         else:
             return f"no argument for `{name}`"
     if parameters.star_kwarg is not None:
-        frame.names[parameters.star_kwarg.name.value] = Mapping(keywords)
+        frame.names[parameters.star_kwarg.name.value] = Mapping(keywords) if more is None else more
     elif keywords:
         known = next((name for name in keywords if name in frame.names), None)
         return f"two arguments for `{known}`" if known else f"it has no parameter `{next(iter(keywords))}`"

@@ -5,6 +5,8 @@ followed. Inference is compiled, so `self.training` is False. Objects of other c
 """
 from __future__ import annotations
 
+from dataclasses import replace
+
 import libcst as cst
 
 from ...cst import Definition
@@ -130,7 +132,7 @@ def super_attribute(walk: Walk, value: Library, name: str, node: cst.CSTNode) ->
 
 def instantiate(walk: Walk, cls: UserClass, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode | None) -> Value:
     """An object of a user's class: its `__init__` is walked apart, so that what it computes costs the function nothing."""
-    instance = Instance(cls)
+    instance = Instance(cls, training=True)
     if sum(each is cls.node for each in walk.active) >= 3:
         return walk.unknown("a class that contains itself", node)
     names = scope.decorators(walk, cls.module, cls.node)
@@ -233,7 +235,7 @@ def register(instance: Instance, name: str, value: Value) -> None:
     if isinstance(value, Instance) and value.owner is None and value is not instance:
         value.owner = (instance, name)
     elif isinstance(value, Weight) and value.owner is None:
-        value = Weight(value.type, instance, name)
+        value = replace(value, owner=instance, name=name)
     elif isinstance(value, Either):
         for option in value.options:
             if isinstance(option, Instance) and option.owner is None and option is not instance:

@@ -11,6 +11,7 @@ import libcst as cst
 from ...ir.types import DType
 from . import methods, queries
 from .library import apply
+from .modules import modules, move
 from .pythons import python
 from .values import CPU, HOST, Device, Instance, Mapping, Opaque, Scalar, Sequence, Tensor, Value, Weight
 from .walk import Walk
@@ -78,25 +79,6 @@ def placed(walk: Walk, value: Value, device: Device | None, mark: str = "") -> V
         case Instance():
             move(value, device)
     return value
-
-
-def move(module: Instance, device: Device | None) -> None:
-    """`module.to(device)`: with all that it holds."""
-    for each in modules(module):
-        each.device = None
-    module.device = device
-
-
-def modules(module: Instance) -> list[Instance]:
-    """A module and the modules registered below it."""
-    found, todo, seen = [], [module], set()
-    while todo:
-        at = todo.pop()
-        if id(at) not in seen:
-            seen.add(id(at))
-            found.append(at)
-            todo += [each for each in at.attributes.values() if isinstance(each, Instance) and each.owner is not None and each.owner[0] is at]
-    return found
 
 
 # --- calls ----------------------------------------------------------------------------------------------------------

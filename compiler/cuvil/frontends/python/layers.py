@@ -16,6 +16,7 @@ from .walk import Walk, contains_tensor
 CONTAINERS = ("torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict", "torch.nn.ParameterList", "torch.nn.ParameterDict")
 SIZES = frozenset(("in_features", "out_features", "num_embeddings", "embedding_dim", "normalized_shape", "in_channels", "out_channels",
                    "num_features", "num_channels"))
+BUFFERS = frozenset(("running_mean", "running_var", "num_batches_tracked"))
 SHAPELESS = frozenset(("bias", "eps", "inplace", "p", "elementwise_affine", "padding_idx", "affine", "momentum"))
 
 
@@ -23,13 +24,15 @@ def library_class(walk: Walk, name: str, args: list[Value], keywords: dict[str, 
     """An object of a library class, or None when the name is none that is known."""
     if name in ("torch.nn.Parameter", "torch.nn.Buffer"):
         value = walk.resolve(args[0] if args else keywords.get("data", NONE))
-        return Weight(value.type) if isinstance(value, Tensor) else Unknown("a weight of unknown shape", walk.span(node))
+        trains = keywords.get("requires_grad", args[1] if len(args) > 1 else Scalar(name.endswith("Parameter")))
+        trainable = not (isinstance(trains, Scalar) and trains.value is False)
+        return Weight(value.type, trainable=trainable, mask=value.mask) if isinstance(value, Tensor) else Unknown("a weight of unknown shape", walk.span(node))
     if name in CONTAINERS:
         return _container(walk, name, args, keywords, node)
     layer = LAYERS.get(name)
     if layer is None:
         return None
-    instance = Instance(Library(name))
+    instance = Instance(Library(name), training=True)
     try:
         bound = signature(layer.constructor).bind(*args, **keywords)
     except TypeError as error:
@@ -59,7 +62,7 @@ def library_class(walk: Walk, name: str, args: list[Value], keywords: dict[str, 
         return Unknown("a layer with unusual arguments", walk.span(node))
     instance.constructor = ctor
     for key, type in weights.items():
-        instance.attributes[key] = Weight(type, instance, key)
+        instance.attributes[key] = Weight(type, instance, key, trainable=key not in BUFFERS)
     instance.weights = tuple(weights)
     return instance
 
@@ -81,7 +84,7 @@ def _python(value: object) -> bool:
 def _container(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode) -> Value:
     from .expressions import iterate
     from .expressions import one_of as each_like
-    instance = Instance(Library(name))
+    instance = Instance(Library(name), training=True)
     items: dict[str, Value]
     if name.endswith("Dict"):
         given = args[0] if args else Mapping({})
@@ -204,7 +207,7 @@ def _call_layer(walk: Walk, instance: Instance, args: list[Value], keywords: dic
         builder._next = builder.ops[-1].id + 1 if builder.ops else 0
         walk.refuse(f"{name} with these arguments is not compiled ({type(error).__name__}: {error})", node)
         return walk.unknown(f"{name} with unusual arguments", node)
-    value = lift(walk, result, "torch", name, tensors, mark)
+    value = lift(walk, result, "torch", name, [*tensors, *weights.values()], mark)
     learn.sizes_met(walk, mark)
     value = walk.resolve(value)
     if instance.constructor.get("inplace") is True and tensors:

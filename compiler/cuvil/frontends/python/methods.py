@@ -1,10 +1,12 @@
 """Methods of lists, dicts and strings, and of the module objects of torch.nn. Lists and dicts are changed in place, as in Python."""
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...ir.dims import Poly
 from . import classes, joins, operators
 from .pythons import FUNCTIONS, iterate, one_of, python, worked_out
-from .values import NONE, Instance, Many, Mapping, Scalar, Sequence, Tensor, Value, Weight
+from .values import NONE, Device, Instance, Many, Mapping, Scalar, Sequence, Tensor, Value, Weight
 from .walk import Walk
 
 
@@ -130,8 +132,7 @@ def formatted(walk: Walk, args, keywords, node) -> Value | None:
 
 # --- modules of torch.nn --------------------------------------------------------------------------------------------
 
-@python("torch.nn.Module.__init__", "builtins.object.__init__", "torch.nn.Module.eval", "torch.nn.Module.train", "torch.nn.Module.to",
-        "torch.nn.Module.requires_grad_", "torch.nn.Module.cuda", "torch.nn.Module.cpu")
+@python("torch.nn.Module.__init__", "builtins.object.__init__")
 def module_setup(walk: Walk, args, keywords, node) -> Value | None:
     return args[0] if args else NONE
 
@@ -152,11 +153,21 @@ def register_buffer(walk: Walk, args, keywords, node) -> Value | None:
         case [Instance() as instance, Scalar(value=str() as name), value, *rest]:
             persistent = keywords.get("persistent", rest[0] if rest else Scalar(True))
             kept = isinstance(persistent, Scalar) and persistent.value
-            classes.register(instance, name, Weight(value.type) if isinstance(value, Tensor) and kept else value)
+            classes.register(instance, name, _buffer(value) if kept else _moves_along(value))
         case [Instance() as instance, Scalar(value=str() as name)] if "tensor" in keywords:
+            persistent = keywords.get("persistent", Scalar(True))
             value = keywords["tensor"]
-            classes.register(instance, name, Weight(value.type) if isinstance(value, Tensor) else value)
+            classes.register(instance, name, _buffer(value) if isinstance(persistent, Scalar) and persistent.value else _moves_along(value))
     return NONE
+
+
+def _buffer(value: Value) -> Value:
+    return Weight(value.type, trainable=False, mask=value.mask) if isinstance(value, Tensor) else value
+
+
+def _moves_along(value: Value) -> Value:
+    """A buffer that is not in the state dict is what it was computed as, and goes where the module goes."""
+    return replace(value, device=Device(like="self")) if isinstance(value, Tensor) else value
 
 
 @python("torch.nn.Module.add_module", "torch.nn.Module.register_module")

@@ -4,8 +4,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .context import AUTOCAST, GRAD_MODES
+from .modules import switch
 from .pythons import python
-from .values import NONE, Opaque, Scalar, Value
+from .values import NONE, Instance, Opaque, Scalar, Value
 from .walk import Walk
 
 for _name, _mode in GRAD_MODES.items():
@@ -28,3 +29,20 @@ def set_grad_enabled(walk: Walk, args, keywords, node) -> Value | None:
 def autocast(walk: Walk, args, keywords, node) -> Value | None:
     enabled = keywords.get("enabled")
     return Scalar(Opaque("context" if isinstance(enabled, Scalar) and enabled.value is False else "autocast"))
+
+
+# --- training -------------------------------------------------------------------------------------------------------
+
+@python("torch.nn.Module.train")
+def train(walk: Walk, args, keywords, node) -> Value | None:
+    given = args[1] if len(args) > 1 else keywords.get("mode", Scalar(True))
+    if args and isinstance(args[0], Instance):
+        switch(walk, args[0], given.value if isinstance(given, Scalar) and isinstance(given.value, bool) else None)
+    return args[0] if args else None
+
+
+@python("torch.nn.Module.eval")
+def evaluation(walk: Walk, args, keywords, node) -> Value | None:
+    if args and isinstance(args[0], Instance):
+        switch(walk, args[0], False)
+    return args[0] if args else None

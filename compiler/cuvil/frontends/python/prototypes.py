@@ -5,12 +5,12 @@ A prototype is kept from one method to the next, and from one version of the fil
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
 from ...cst import Definition
-from . import calls, classes
+from . import calls, classes, modules
 from .signatures import inputs_of
 from .values import Either, Instance, Many, Mapping, Partial, Scalar, Sequence, Unknown, Untyped, UserClass, UserFunction, Value, Weight
 from .walk import Frame, Walk
@@ -51,8 +51,7 @@ def copy(instance: Instance) -> Instance:
         match value:
             case Instance():
                 if id(value) not in copies:
-                    made = copies[id(value)] = Instance(value.of, {}, None, value.complete, value.training, value.constructor, value.weights)
-                    made.assumed = value.assumed
+                    made = copies[id(value)] = replace(value, attributes={}, owner=None)
                     made.owner = (of(value.owner[0]), value.owner[1]) if value.owner is not None else None
                     made.attributes.update({name: of(item) for name, item in value.attributes.items()})
                 return copies[id(value)]
@@ -120,4 +119,5 @@ def _make(walk: Walk, owner: UserClass) -> Instance:
     finally:
         walk.active.pop()
         walk.frame, walk.recording = outer, recording
+    modules.of_self(walk, instance, classes.derives(walk, owner, classes.MODULE) is not False, owner.module.source.text, definition.text)
     return instance

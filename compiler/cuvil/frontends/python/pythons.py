@@ -14,6 +14,7 @@ from ...ir.dims import Poly, at_least, maximum, minimum
 from ...ops import SPELLINGS
 from . import classes, layers, operators
 from .library import apply
+from .modules import given_away
 from .values import (
     NONE,
     Instance,
@@ -59,6 +60,8 @@ def fallback(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value
         return NONE
     if name.startswith(CONTEXTS):
         return Scalar(Opaque("context" if not name.endswith("device") else "device"))
+    if not name.startswith(("builtins.", "torch.")):
+        given_away((*args, *keywords.values()))
     if any(map(contains_tensor, (*args, *keywords.values()))):
         walk.refuse(f"{name} is not in the vocabulary", node, "a function that `cuvil explain --mapping` lists")
     return walk.unknown(f"{name} is not in the vocabulary", node)

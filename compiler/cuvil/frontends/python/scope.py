@@ -11,6 +11,7 @@ import libcst as cst
 
 from ...cst import Definition
 from .context import MODULE_LEVEL
+from .modules import of_the_file
 from .values import NONE, Library, Scalar, Sequence, Unknown, UserClass, UserFunction, UserModule, Value
 from .walk import Frame, Walk
 from .workspace import Namespace, dotted, library
@@ -82,6 +83,7 @@ def _defined(walk: Walk, namespace: Namespace, word: str, definition: Definition
     frame = run_apart(walk, Frame(namespace, definition), lambda: [walk.execute(each) for each in definition.tree.nodes])
     for name, value in frame.names.items():
         walk.fix(value, f"`{name}` belongs to the module")
+        of_the_file(namespace.source.text, definition, name, value)
         walk.constants.setdefault((namespace.path, name), value)
     return frame.names.get(word, Unknown("a name bound in a way that is not understood"))
 
