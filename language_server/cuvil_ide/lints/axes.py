@@ -49,6 +49,77 @@ def axes_of(function: Function) -> dict[int, Axes]:
     return found
 
 
+BATCH_NAMES = frozenset(("b", "batch", "bs", "bsz", "batch_size", "batchsize", "nbatch", "n_batch", "num_batch"))
+
+
+def batches(function: Function) -> set[Piece]:
+    """Axes over independent samples: the first of what convolutions and normalisations of images take, of token ids [B, T] that are
+    embedded, and those whose size has a name that says so."""
+    found, axes = set(), axes_of(function)
+    for op in function.ops:
+        first = axes.get(op.operands[0]) if op.operands else None
+        if op.name in ("conv2d", "conv_transpose2d", "max_pool2d", "avg_pool2d", "batch_norm") and first:
+            found.update(first[0])
+        elif op.name == "take" and len(axes.get(op.operands[1]) or ()) == 2 and function.by_id[op.operands[0]].name == "parameter":
+            found.update(axes[op.operands[1]][0])
+        elif op.name not in ("parameter", "constant"):
+            found.update(piece for pieces in axes.get(op.id, ())[:1] for piece in pieces if str(piece.size).lower() in BATCH_NAMES)
+    return found
+
+
+def rows(function: Function) -> set[Piece]:
+    """The first axes of matrices that a layer takes: each row goes through it by itself."""
+    axes = axes_of(function)
+    return {piece for op in function.by_name.get("linear", ()) if len(axes.get(op.operands[0]) or ()) == 2 for piece in axes[op.operands[0]][0]}
+
+
+def carried(function: Function, op: Op, axis: int) -> Iterator[tuple[Op, int, int]]:
+    """(user, place of the operand, axis there) for the ops that read an axis of a value, behind ops that keep its elements apart.
+    A value that is divided by a sum of itself is another one."""
+    todo, seen = [(op, axis)], {op.id}
+    while todo:
+        value, at = todo.pop()
+        for user in function.users[value.id]:
+            place, to = user.operands.index(value.id), None
+            definition = DEFINITIONS.get(user.name)
+            if user.type.shape is None:
+                pass
+            elif user.name == "transpose":
+                to = user.attr("axes").index(at)
+            elif user.name == "reshape":
+                to = _kept_axis(value.type.shape, user.type.shape, at)
+            elif user.name == "div" and place == 0 and _sums(function, function.by_id[user.operands[1]], value):
+                continue
+            elif definition is not None and definition.kind == ELEMENTWISE or user.name == "slice":
+                to = at + len(user.type.shape) - len(value.type.shape)
+            if to is None:
+                yield user, place, at
+            elif user.id not in seen:
+                seen.add(user.id)
+                todo.append((user, to))
+
+
+def _kept_axis(before: Sequence[Dim], after: Sequence[Dim], axis: int) -> int | None:
+    source, target = ([at for at, size in enumerate(shape) if size != 1] for shape in (before, after))
+    for (i, k), (j, m) in _groups([before[a] for a in source], [after[a] for a in target]):
+        if axis in source[i:k]:
+            return target[j] if k - i == m - j == 1 else None
+    return None
+
+
+def _sums(function: Function, divisor: Op, value: Op) -> bool:
+    """The divisor is a sum of the value, maybe with a small number added."""
+    todo, steps = [divisor], 0
+    while todo and steps < 16:
+        steps += 1
+        at = todo.pop()
+        if at.name in ("reduce_sum", "reduce_max", "norm", "mean"):
+            return True
+        if at.id != value.id and at.name not in ("softmax", "matmul", "input"):
+            todo += [function.by_id[id] for id in at.operands]
+    return False
+
+
 def _axes(function: Function, op: Op, found: dict[int, Axes]) -> Axes:
     shape, operands = op.type.shape, [function.by_id[id] for id in op.operands]
     known = [found.get(id) for id in op.operands]
