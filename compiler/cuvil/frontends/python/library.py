@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -12,9 +14,9 @@ from ...ir.function import Op
 from ...ir.types import DType, TensorType
 from ...ops import SPELLINGS, TypeRuleError
 from ...ops.definition import unsupported
-from . import learn, partial, traits
+from . import learn, marks, masks, partial, traits
 from .joins import given
-from .values import Library, Mapping, Opaque, Scalar, Sequence, Tensor, Unknown, Value
+from .values import CPU, Library, Mapping, Opaque, Scalar, Sequence, Tensor, Unknown, Value, Weight
 from .walk import VIEWS, Walk
 
 DTYPES = {"torch": {"float": DType.F32, "double": DType.F64, "half": DType.F16, "bfloat16": DType.BF16, "int": DType.I32, "long": DType.I64,
@@ -85,7 +87,20 @@ def apply(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value], 
         return walk.unknown(f"{name} with unusual arguments", node)
     value = lift(walk, result, library, name, tensors, mark)
     learn.sizes_met(walk, mark)
-    return walk.resolve(value)
+    return said(walk, name, args, keywords, walk.resolve(value), node)
+
+
+def said(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value], value: Value, node: cst.CSTNode) -> Value:
+    """A result with what follows for it as a mask and of where it comes from."""
+    last = name.rpartition(".")[2]
+    if not isinstance(value, Tensor) or last not in masks.RULES and last not in marks.RULES:
+        return value
+    args = [walk.resolve(arg) if isinstance(arg, Weight) else arg for arg in args]
+    if last in masks.RULES:
+        mask = masks.RULES[last](walk, args, keywords, value, node)
+        if mask is not value.mask:
+            value = replace(value, mask=mask)
+    return marks.RULES[last](walk, args, keywords, value, node) if last in marks.RULES else value
 
 
 def call(builder: Any, name: str, args: list[Any], keywords: dict[str, Any]) -> Any:
@@ -194,6 +209,8 @@ def _tensor(walk: Walk, op: Op, library: str, name: str, arguments: list[Tensor]
         while at.id not in by_id and at.id in fresh and at.name in VIEWS and at.operands:
             at = fresh.get(at.operands[0]) or walk.op(at.operands[0])
         base = by_id.get(at.id)
+        if base is not None and name == "torch.Tensor.numpy":      # the same memory, as an array
+            return replace(traits.view(walk, op, name, base), library="numpy", device=CPU)
         if base is not None and base.library == library:
             return traits.view(walk, op, name, base)
     return traits.made(walk, op, library, name, arguments)
