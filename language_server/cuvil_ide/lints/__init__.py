@@ -13,6 +13,7 @@ from ..config import Config
 from ..stale import present_findings
 from . import (
     activation_before_argmax,
+    aliased_entries,
     argument_mutated,
     attention_softmax_axis,
     axis_out_of_range,
@@ -23,15 +24,19 @@ from . import (
     deprecated_api,
     discarded_result,
     dropout_made_in_forward,
+    early_read_of_async_copy,
     eps_vanishes,
     format_arguments,
     format_of_tensor,
     functional_dropout_on,
     growing_concat,
     hand_made_attention,
+    host_tensor_in_forward,
     impossible_reshape,
+    inference_tensor_write,
     matmul_shape_mismatch,
     merge_of_distant_axes,
+    missing_eval,
     missing_no_grad,
     numpy_on_grad,
     outer_broadcast,
@@ -51,6 +56,7 @@ from . import (
     unsafe_load,
     unsorted_directory,
     unused_suppression,
+    view_of_noncontiguous,
 )
 from .rule import Rule
 from .suppressions import apply, suppressions
@@ -97,6 +103,12 @@ RULES: tuple[Rule, ...] = tuple(module.RULE for module in (
     argument_mutated,
     tensor_branch_in_compiled,
     trace_freezes_branch,
+    aliased_entries,
+    host_tensor_in_forward,
+    missing_eval,
+    early_read_of_async_copy,
+    view_of_noncontiguous,
+    inference_tensor_write,
     unused_suppression,
 ))
 

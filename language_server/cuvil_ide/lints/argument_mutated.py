@@ -40,7 +40,7 @@ VALID = (
     _START + "def _scaled(x: torch.Tensor):\n    x /= 33.0\n    return x\n",
 )
 INVALID = (
-    Invalid(_START + "def scaled(x: torch.Tensor):\n    »x[..., 2]« /= 33.0\n    return x\n", "in place",
+    Invalid(_START + "def scaled(x: torch.Tensor):\n    »x[..., 2] /= 33.0«\n    return x\n", "in place",
             _START + "def scaled(x: torch.Tensor):\n    x = x.clone()\n    x[..., 2] /= 33.0\n    return x\n"),
     Invalid(_START + "def scaled(x: torch.Tensor):\n    »x.mul_(2.0)«\n    return x\n", "caller",
             _START + "def scaled(x: torch.Tensor):\n    x = x.clone()\n    x.mul_(2.0)\n    return x\n"),
@@ -48,17 +48,17 @@ INVALID = (
             "import numpy as np\n\ndef scaled(x: np.ndarray):\n    x = x.copy()\n    x *= 2.0\n    return x\n"),
 )
 
-_SAYS_SO = re.compile(r"_$|in_?place|update|fill|assign|init|reset|set_|^set|apply|write|insert|append|push|store|put|scatter|zero|clip_grad|shuffle|swap|"
+SAYS_SO = re.compile(r"_$|in_?place|update|fill|assign|init|reset|set_|^set|apply|write|insert|append|push|store|put|scatter|zero|clip_grad|shuffle|swap|"
                       r"copy_to|copy_into|mutate|modif|step$|patch|freeze|load|register|hook", re.IGNORECASE)
-_MEANT = re.compile(r"^out|out$|output|cache|buffer|state|dest|dst|grad|memory|pool|storage|accum|total|running|_$|result|workspace|scratch|param|weight", re.IGNORECASE)
+MEANT = re.compile(r"^out|out$|output|cache|buffer|state|dest|dst|grad|memory|pool|storage|accum|total|running|_$|result|workspace|scratch|param|weight", re.IGNORECASE)
 
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
     for function in facts.functions:
         plain = function.name.rpartition(".")[2]
-        if not function.writes or plain.startswith("_") or _SAYS_SO.search(plain):
+        if not function.writes or plain.startswith("_") or SAYS_SO.search(plain):
             continue
-        given = {t.storage: name for name, value in function.parameters if not _MEANT.search(name) for t in tensors(value)}
+        given = {t.storage: name for name, value in function.parameters if not MEANT.search(name) for t in tensors(value)}
         returned = {t.storage for t in tensors(function.result)} | {t.storage for name, value in function.parameters if name in _returned(facts, function)
                                                                     for t in tensors(value)}
         seen: set[Span] = set()
@@ -66,7 +66,8 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
             if write.context.callers or write.span.path != facts.source.path or write.span in seen:
                 continue
             seen.add(write.span)
-            name = next((given[t.storage] for t in tensors(write.target) if t.storage in given and t.storage in returned), None)
+            name = next((given[t.storage] for t in tensors(write.target)
+                         if t.storage in given and t.storage in returned and "shared" not in t.marks), None)
             if name is not None and not _rebound(facts, function, name, write):
                 yield _finding(facts, function, write, name)
 
