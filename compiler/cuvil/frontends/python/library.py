@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import replace
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -51,7 +50,10 @@ def is_tensor(value: Value) -> bool:
 
 def apply(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode, shown: str = "") -> Value:
     """A call of a spelled function with evaluated arguments. shown: how the source says it, for messages ("+")."""
-    shown = shown or name
+    return said(walk, name, args, keywords, _applied(walk, name, args, keywords, node, shown or name), node)
+
+
+def _applied(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode, shown: str) -> Value:
     if name.startswith(_OF_TENSORS) and args:
         args = [*learn.given_to_tensor_code(walk, [walk.resolve(args[0])]), *args[1:]]
     tensors = [t for t in map(walk.resolve, (*args, *keywords.values())) if isinstance(t, Tensor)]
@@ -68,7 +70,7 @@ def apply(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value], 
         plain_keywords = {key: plain(walk, value, library, tensors) for key, value in keywords.items()}
         result = call(builder, name, plain_args, plain_keywords)
     except Silent as silent:
-        again = lambda args, keywords: apply(walk, name, args, keywords, node, shown)
+        again = lambda args, keywords: _applied(walk, name, args, keywords, node, shown)
         found = partial.result(walk, name, args, keywords, node, again)
         return found if found is not None else Unknown(getattr(silent.value, "reason", "a value that is not known"), getattr(silent.value, "span", None))
     except TypeRuleError as error:
@@ -87,7 +89,7 @@ def apply(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value], 
         return walk.unknown(f"{name} with unusual arguments", node)
     value = lift(walk, result, library, name, tensors, mark)
     learn.sizes_met(walk, mark)
-    return said(walk, name, args, keywords, walk.resolve(value), node)
+    return walk.resolve(value)
 
 
 def said(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value], value: Value, node: cst.CSTNode) -> Value:
