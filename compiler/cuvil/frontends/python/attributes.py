@@ -80,8 +80,8 @@ def get(walk: Walk, value: Value, name: str, node: cst.CSTNode) -> Value:
             return Library(f"builtins.{kind}.{name}", value)
         case Shape():
             return Library(f"builtins.tuple.{name}", value)
-        case Mapping():
-            return Library(f"builtins.dict.{name}", value)
+        case Mapping(items=items, kind=kind):
+            return items[name] if kind != "builtins.dict" and name in items else Library(f"{kind}.{name}", value)
         case Unknown():
             return value
         case UserModule(namespace=namespace):

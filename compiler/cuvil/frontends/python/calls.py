@@ -4,7 +4,7 @@ from __future__ import annotations
 import libcst as cst
 
 from ...ops import SPELLINGS
-from . import classes, context, devices, joins, layers, modes, pythons, records, regions, scope, summaries
+from . import classes, context, devices, joins, layers, modes, objects, pythons, records, regions, scope, summaries
 from .facts import Context
 from .library import apply, dtype_named
 from .modules import given_away
@@ -70,7 +70,8 @@ def call(walk: Walk, function: Value, args: list[Value], keywords: dict[str, Val
         case UserClass():
             return classes.instantiate(walk, function, args, keywords, node)
         case Instance():
-            return layers.call_instance(walk, function, args, keywords, node)
+            value = objects.call_object(walk, function, args, keywords, node)
+            return value if value is not None else layers.call_instance(walk, function, args, keywords, node)
     given_away((*args, *keywords.values()))
     reason = function.reason if isinstance(function, (Unknown, Untyped)) else "a call of something that is not a function"
     if any(map(contains_tensor, (*args, *keywords.values()))):
@@ -99,6 +100,9 @@ def _library(walk: Walk, function: Library, args: list[Value], keywords: dict[st
     inplace = keywords.get("inplace")
     if isinstance(inplace, Scalar):
         keywords = {key: value for key, value in keywords.items() if key != "inplace"}
+    if args and isinstance(args[0], Instance) and name in ("numpy.array", "numpy.asarray"):
+        picture = objects.array_of_picture(walk, args[0], node)
+        args = [picture, *args[1:]] if picture is not None else args
     out = walk.resolve(keywords["out"]) if "out" in keywords else None
     if isinstance(out, Tensor) and name in SPELLINGS:
         value = apply(walk, name, args, {key: value for key, value in keywords.items() if key != "out"}, node)
@@ -118,7 +122,8 @@ def _library(walk: Walk, function: Library, args: list[Value], keywords: dict[st
         return layer
     if dtype_named(name) is not None and name.startswith("numpy.") and len(args) == 1:
         return apply(walk, "numpy.array", args, {"dtype": function}, node, name)
-    return pythons.fallback(walk, name, args, keywords, node)
+    value = objects.found(walk, name, args, keywords, node)
+    return value if value is not None else pythons.fallback(walk, name, args, keywords, node)
 
 
 NO_WRITE = frozenset(("requires_grad_", "share_memory_", "resize_", "resize_as_", "set_", "rename_", "retain_grad_", "apply_", "map_", "swapaxes_",

@@ -220,8 +220,8 @@ def contains(walk: Walk, container: Value, item: Value) -> bool | None:
         case Sequence(items=items):
             parts = [decide("Equal", walk.resolve(each), item) for each in items]
             return True if True in parts else None if None in parts else False
-        case Mapping(items=items) if isinstance(item, Scalar) and not isinstance(item.value, Poly):
-            return item.value in items
+        case Mapping(items=items, kind=kind) if isinstance(item, Scalar) and not isinstance(item.value, Poly):
+            return True if item.value in items else False if kind == "builtins.dict" else None
         case Scalar(value=str() as text) if isinstance(item, Scalar) and isinstance(item.value, str):
             return item.value in text
         case Scalar(value=range() as numbers) if isinstance(item, Scalar) and isinstance(item.value, int):

@@ -202,7 +202,7 @@ def snapshot(names: dict[str, Value]) -> dict[str, Value]:
             if isinstance(value, Many):
                 copies[id(value)] = Many(copy(value.item, depth + 1), value.kind)
             elif isinstance(value, Mapping):
-                copies[id(value)] = made = Mapping({})
+                copies[id(value)] = made = Mapping({}, value.kind)
                 made.items.update({key: copy(item, depth + 1) for key, item in value.items.items()})
             elif value.kind == "list":
                 copies[id(value)] = made = Sequence([], "list")
