@@ -37,8 +37,9 @@ def expanded(walk: Walk, args, keywords, result, node) -> Tensor:
     if not args or not isinstance(args[0], Tensor) or not result.view:
         return result
     before, after = args[0].type.shape, result.type.shape
-    if before is None or after is None:
-        return result
+    if before is None or after is None:                   # sizes that are written out are there to grow: nobody expands to what is there
+        written = any(isinstance(size, Scalar) and size.value != -1 for size in args[1:])
+        return with_marks(result, "expanded") if before is None and written else result
     grown = [new for old, new in zip((1,) * (len(after) - len(before)) + before, after) if old == 1 and new != 1]
     return with_marks(result, "expanded") if grown else result
 
@@ -47,6 +48,13 @@ def expanded(walk: Walk, args, keywords, result, node) -> Tensor:
 def flipped(walk: Walk, args, keywords, result, node) -> Tensor:
     """NumPy flips without a copy; torch copies."""
     result = recoloured(walk, args[0], keywords.get("axis", args[1] if len(args) > 1 else keywords.get("dims")), result)
+    return _turned(args[0], result)
+
+
+def _turned(image: Value, result: Tensor) -> Tensor:
+    """A flipped NumPy view; flipped once more it may be the right way round again."""
+    if isinstance(image, Tensor) and "negative-stride" in image.marks:
+        return without(result, "negative-stride")
     return with_marks(result, "negative-stride") if result.library == "numpy" and result.view else result
 
 
@@ -79,7 +87,7 @@ def item(walk: Walk, args, keywords, result, node) -> Tensor:
         before_dots = all(not (isinstance(part, Scalar) and part.value is Ellipsis) for part in parts[:reversed_at])
         at = reversed_at if before_dots else reversed_at - len(parts)
         result = recoloured(walk, image, Scalar(at), result)
-        return with_marks(result, "negative-stride") if result.library == "numpy" and result.view else result
+        return _turned(image, result)
     if not image.marks & {"bgr", "rgb", "hwc"}:
         return result
     for at, part in enumerate(parts):                     # img[:, :, [2, 1, 0]]

@@ -52,7 +52,7 @@ def opaque(walk: Walk, name: str, args: list[Value], type: TensorType, node: cst
     walk.builder.origins = (walk.origin(node),)
     op = walk.builder.append("opaque", tuple(each.op.id for each in tensors), {"call": name}, type)
     library = next((each.library for each in tensors if each.library != "python"), "numpy" if name.startswith("numpy.") else "torch")
-    if args and isinstance(args[0], Tensor) and len(tensors) == 1 and _looks_into(name.rpartition(".")[2], args):
+    if args and isinstance(args[0], Tensor) and len(tensors) == 1 and _looks_into(name, args):
         return traits.view(walk, op, name, args[0])
     return traits.made(walk, op, library, name, tensors)
 
@@ -63,10 +63,11 @@ _VIEWS = frozenset(("view", "transpose", "swapaxes", "movedim", "moveaxis", "per
 
 def _looks_into(name: str, args: list[Value]) -> bool:
     """Whether the result of a call is a view of its first argument, whatever the sizes are. An index by numbers and slices is."""
-    if name == "getitem" and len(args) == 2:
+    last = name.rpartition(".")[2]
+    if last == "getitem" and len(args) == 2:
         parts = args[1].items if isinstance(args[1], Sequence) and args[1].kind == "tuple" else (args[1],)
         return all(isinstance(part, Scalar) and not isinstance(part.value, (bool, str, float)) for part in parts)
-    return name in _VIEWS
+    return last in _VIEWS or name in ("numpy.flip", "numpy.flipud", "numpy.fliplr")
 
 
 def forget_dtype(walk: Walk, value: Tensor, name: str) -> Tensor:
