@@ -35,6 +35,7 @@ _MAIN = '\ndef main():\n    return Decoder().to("cuda")(torch.randn(2, 5, 16, de
 VALID = (
     _START + "        keep = torch.ones(T, C, device=x.device)\n        return x * keep\n" + _MAIN,
     _START + "        return x * torch.tensor(2.0)\n" + _MAIN,
+    "import torch\n\ndef f(x):\n    t = torch.arange(x.shape[1], device=x.device, dtype=torch.float32)\n    return x.relu() + t\n",
     _START + "        keep = torch.ones(T, C).to(x)\n        return x * keep\n" + _MAIN,
     _START + "        keep = torch.ones_like(x)\n        return x * keep\n" + _MAIN,
     _START + "        order = torch.arange(T)\n        return x[:, order]\n" + _MAIN,
@@ -127,7 +128,7 @@ def _factory(function: FunctionFacts, host: Op) -> CallFact | None:
     from cuvil.frontends.python.values import Tensor
     above = _ancestors(function.function, host)
     made = {c.span: c for c in function.calls if c.name in FACTORIES and isinstance(c.result, Tensor) and c.result.op.id in above
-            and c.result.device is not None and c.result.device.default}
+            and not any(name == "device" for name, _ in c.keywords) and c.result.device is not None and c.result.device.default}
     return next(iter(made.values())) if len(made) == 1 else None
 
 
