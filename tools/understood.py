@@ -24,7 +24,7 @@ from pathlib import Path
 
 import libcst as cst
 
-from cuvil.frontends.python import Workspace, analyze
+from cuvil.frontends.python import Workspace, understood
 from cuvil.frontends.python.facts import FileFacts
 from cuvil.frontends.python.values import Deferred, Scalar, Tensor, Unknown, Untyped, Value, Weight
 from cuvil.frontends.python.workspace import dotted
@@ -75,7 +75,7 @@ def measure(folder: Path, limit: int, shown: str = "") -> dict:
             source = Source(str(path), path.read_text("utf-8"))
         except UnicodeDecodeError:
             continue
-        facts = analyze(source, workspace)
+        facts = understood(source, workspace)
         for name, line, reason in expressions(facts):
             tally["tensors"] += 1
             if reason in ("", "rank", "dtype"):

@@ -14,6 +14,7 @@ import libcst as cst
 from ...cst import Definition
 from ...diagnostics import CuvilError
 from ...source import Source, Span
+from . import assumed
 from .capture import deep_enough, walked
 from .context import MODULE_LEVEL
 from .devices import host_of
@@ -38,6 +39,7 @@ class Kept:
     used: dict[tuple[str, str], tuple[Definition, ...]]
     unknown: Counter[str]
     understood: int
+    nodes: tuple[cst.CSTNode, ...] = ()           # of the expressions of a function
 
 
 class Analyzer:
@@ -47,6 +49,7 @@ class Analyzer:
         self.workspace = workspace if workspace is not None else Workspace()
         self._kept: OrderedDict[str, dict[Definition, Kept]] = OrderedDict()
         self._files = files
+        self._brought: dict[str, dict[Definition, assumed.Brought]] = {}
 
     def analyze(self, source: Source, previous: FileFacts | None = None, limit: int | None = None) -> FileFacts:
         """Everything known of a file. Never raises for user code.
@@ -89,6 +92,35 @@ class Analyzer:
         return FileFacts(source, module, tuple(functions), expressions, problems, understood, unknown, module.stale, calls, pending, writes, branches,
                          assigns, targets=self.workspace.targets)
 
+    def brought(self, facts: FileFacts) -> FileFacts:
+        """The facts, with what callers in the file and documentation bring to its functions: assumed.py. For what is shown, not for rules."""
+        namespace, path = self.workspace.namespace(facts.source.path), facts.source.path
+        kept, before, now = self._kept.get(path, {}), self._brought.get(path, {}), {}
+        if namespace is None or namespace.source.text != facts.source.text:
+            return facts
+        seen: dict[Definition, list[assumed.Seen]] = {}
+        for entry in assumed.entries(namespace):
+            if any(found.complete for each in seen.get(entry, ()) for _, found, _ in each.values()):
+                continue                                   # a caller brought what there is to know
+            known = before.get(entry)
+            if known is None or not self.workspace.unchanged(known.used):
+                known = assumed.brought(self.workspace, namespace, entry)
+            now[entry] = known
+            for definition, values in known.seen.items():
+                seen.setdefault(definition, []).append(values)
+        self._brought = {path: now}
+        functions, understood, unknown = [], 0, Counter()
+        for definition, entry in kept.items():
+            if definition.kind == "function":
+                more = seen.get(definition)
+                functions.append(entry.facts if not more else assumed.merged(entry.facts, definition, entry.nodes, more, path))
+                reasons, count = statistics(functions[-1].expressions)
+            else:
+                reasons, count = entry.unknown, entry.understood
+            understood += count
+            unknown.update(reasons)
+        return replace(facts, functions=tuple(functions), understood=understood, unknown=unknown)
+
     # --- one definition -------------------------------------------------------------------------------------------
 
     def _function(self, namespace: Namespace, definition: Definition) -> Kept:
@@ -114,7 +146,7 @@ class Analyzer:
                         result=outcome.result, **_records(walk))
         if len(namespace.syntax.definitions) > MANY:
             definition.tree.forget()
-        return Kept(facts, walk.used, *statistics(made))
+        return Kept(facts, walk.used, *statistics(made), tuple(node for node, _ in walk.seen.values()))
 
     def _statement(self, namespace: Namespace, definition: Definition) -> Kept:
         if not any(word in definition.text for word in TENSOR_WORDS) or len(definition.text) > 50_000 or definition.tree is None:
@@ -179,6 +211,13 @@ def analyze(source: Source, workspace: Workspace | None = None) -> FileFacts:
     if workspace.analyzer is None:
         workspace.analyzer = Analyzer(workspace)
     return workspace.analyzer.analyze(source)
+
+
+def understood(source: Source, workspace: Workspace | None = None) -> FileFacts:
+    """All facts of a file, and what its own calls and documentation bring to its functions."""
+    workspace = workspace if workspace is not None else _here
+    facts = analyze(source, workspace)
+    return workspace.analyzer.brought(facts)
 
 
 def reason_of(value: Value) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...ir.dims import Poly
+from ...ir.dims import Poly, symbol
 from ...ir.types import TensorType
 from .values import NONE, Deferred, Either, Instance, Library, Many, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, Value, Weight
 
@@ -98,6 +98,16 @@ def tensors(walk: Walk, a: Tensor, b: Tensor) -> Value:
     walk.fixed[made.storage] = "it is one of two tensors"
     return replace(made, device=a.device if a.device == b.device else None, grad=a.grad if a.grad == b.grad else None,
                    inference=a.inference and b.inference, mask=a.mask if a.mask == b.mask else None, marks=a.marks & b.marks)
+
+
+def without_differences(a: TensorType, b: TensorType) -> TensorType:
+    """What two types have in common: a size that differs becomes a symbol named for its axis."""
+    if a == b:
+        return a
+    shape = None
+    if a.shape is not None and b.shape is not None and len(a.shape) == len(b.shape):
+        shape = tuple(p if p == q else symbol(f"axis{axis}") for axis, (p, q) in enumerate(zip(a.shape, b.shape)))
+    return TensorType(shape, a.dtype if a.dtype == b.dtype else None)
 
 
 def sequences(walk: Walk, a: Sequence | Many, b: Sequence | Many) -> Value:

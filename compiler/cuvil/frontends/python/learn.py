@@ -4,7 +4,7 @@ from __future__ import annotations
 import libcst as cst
 
 from ...ir.dims import Dim, Poly, symbol, symbols
-from ...ir.types import DType
+from ...ir.types import DType, TensorType
 from .values import Scalar, Sequence, Shape, Tensor, Untyped, Value
 from .walk import Walk
 
@@ -149,6 +149,18 @@ def dtypes_met(walk: Walk) -> dict[int, DType]:
                         at = made[at.operands[0]]
                     if at.name == "input" and at.type.dtype is None:
                         found.setdefault(at.attr("index"), *known)
+    return found
+
+
+def types_met(walk: Walk) -> dict[int, TensorType]:
+    """Inputs by their place, with all that the walk learnt of them that was not known from the start."""
+    dtypes = dtypes_met(walk)
+    found = {}
+    for op in walk.builder.ops:
+        if op.name == "input":
+            place, dtype = op.attr("index"), op.type.dtype or dtypes.get(op.attr("index"))
+            if op.type.shape is not None and place in walk.learned_shapes or dtype is not op.type.dtype:
+                found[place] = TensorType(op.type.shape, dtype)
     return found
 
 

@@ -15,7 +15,8 @@ from ...diagnostics import CuvilError
 from ...ir.dims import Dim, Poly, parse_dim
 from ...ir.types import DType, TensorType
 from ...source import Span
-from . import calls, scope
+from . import calls, joins, scope
+from .documented import documented
 from .facts import Entry
 from .library import dtype_named
 from .values import CPU, Device, Library, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserFunction, Value
@@ -50,6 +51,7 @@ def inputs_of(walk: Walk, function: UserFunction, entry: Entry | None, given: di
     parameters = function.node.params
     listed = [*parameters.posonly_params, *parameters.params, *parameters.kwonly_params]
     skip = 1 if function.receiver is not None else 0
+    written = documented(function.node, function.definition.text) if walk.assume and not walk.building and function.definition is not None else {}
     for index, parameter in enumerate(listed):
         name = parameter.name.value
         if index < skip:
@@ -57,6 +59,21 @@ def inputs_of(walk: Walk, function: UserFunction, entry: Entry | None, given: di
             continue
         declared = declared_type(walk, parameter.annotation.annotation) if parameter.annotation is not None else None
         place = index - skip
+        optional = parameter.default is not None and isinstance(parameter.default, cst.Name) and parameter.default.value == "None"
+        if given is None and entry is None and optional and not walk.building and parameter.annotation is not None and name not in shapes:
+            inner = declared if isinstance(declared, Declared) else optional_type(walk, parameter.annotation.annotation)
+            if isinstance(inner, Declared):
+                names[name] = joins.optional(_input(walk, name, place, _known(walk, inner, name, place, written), inner, function))
+                continue
+        elif given is None and entry is None and written.get(name) is not None and not optional and not (
+                isinstance(declared, Declared) and declared.type.shape is not None):
+            inner = declared if isinstance(declared, Declared) else Declared(TensorType(None, None), None)
+            names[name] = _input(walk, name, place, _known(walk, inner, name, place, written), inner, function)
+            continue
+        elif given is None and place in walk.types and not optional:
+            inner = declared if isinstance(declared, Declared) else Declared(TensorType(None, None), None)
+            names[name] = _input(walk, name, place, walk.types[place], inner, function)
+            continue
         if given is not None and name in given and not isinstance(given[name], TensorType):
             names[name] = value_of(given[name])
         elif given is not None and name in given:
@@ -70,16 +87,48 @@ def inputs_of(walk: Walk, function: UserFunction, entry: Entry | None, given: di
         elif parameter.default is not None:
             value = calls.default_value(walk, function, parameter.default)
             optional = isinstance(value, Scalar) and value.value is None
+            if optional and (walk.assume or walk.building):
+                names[name] = value                           # as it is called by default
+                continue
             names[name] = Unknown(MAY_BE_NONE, walk.span(parameter)) if optional and given is None and entry is None else value
         elif isinstance(declared, str):
             names[name] = Unknown(declared, walk.span(parameter))
         else:
             names[name] = Untyped(name, place, walk.span(parameter))
+    alone = walk.assume and not walk.building                # nothing more is given
     if isinstance(parameters.star_arg, cst.Param):
-        names[parameters.star_arg.name.value] = Unknown("arguments that are not known one by one")
+        names[parameters.star_arg.name.value] = Sequence(()) if alone else Unknown("arguments that are not known one by one")
     if parameters.star_kwarg is not None:
-        names[parameters.star_kwarg.name.value] = Unknown("arguments that are not known one by one")
+        names[parameters.star_kwarg.name.value] = Mapping({}) if alone else Unknown("arguments that are not known one by one")
     return names
+
+
+def _known(walk: Walk, declared: Declared, name: str, place: int, written: dict[str, tuple[int | None, DType | None]]) -> TensorType:
+    """The declared type of an input, with what is documented or was found out by an earlier walk."""
+    if place in walk.types:
+        return walk.types[place]
+    rank, dtype = written.get(name, (None, None))
+    shape = declared.type.shape
+    if shape is None and rank is not None:
+        shape = tuple(walk.fresh_symbol(f"{name}{axis}") for axis in range(rank))
+    return TensorType(shape, declared.type.dtype or walk.dtypes.get(place) or dtype)
+
+
+def optional_type(walk: Walk, annotation: cst.BaseExpression) -> Declared | None:
+    """The tensor type of `Tensor | None` and `Optional[Tensor]`."""
+    parts: list[cst.BaseExpression] = []
+    match annotation:
+        case cst.SimpleString():
+            try:
+                return optional_type(walk, cst.parse_expression(annotation.evaluated_value))
+            except (cst.ParserSyntaxError, TypeError):
+                return None
+        case cst.BinaryOperation(left=left, operator=cst.BitOr(), right=right):
+            parts = [left, right]
+        case cst.Subscript(value=of, slice=elements) if _name(walk, of) in ("typing.Optional", "typing.Union"):
+            parts = [element.slice.value for element in elements if isinstance(element.slice, cst.Index)]
+    found = [declared_type(walk, part) for part in parts if not (isinstance(part, cst.Name) and part.value == "None")]
+    return found[0] if len(found) == 1 and isinstance(found[0], Declared) else None
 
 
 def _input(walk: Walk, name: str, place: int, type: TensorType, declared: object, function: UserFunction) -> Tensor:

@@ -121,6 +121,14 @@ class Walk:
         self.leaving: list[dict[str, Value]] | None = None # in a loop of unknown length: the names at each `break` and `continue`
         self.building = 0                                  # > 0 while an `__init__` is walked
         self.created: list[Instance] = []                  # objects made by the `__init__` being walked
+        self.facts_only = False                            # walked for facts, with nothing given: no call of it is compiled
+        self.assume = False                                # take documented shapes and defaults as true: assumed.py
+        self.everywhere: dict[Definition, dict[int, tuple[cst.CSTNode, TensorType, str]]] | None = None      # filled by assumed.note
+        self.types: dict[int, TensorType] = {}             # types of inputs, found by an earlier walk under `assume`
+        self.learned_shapes: set[int] = set()              # inputs whose shape the code said
+        self.summaries: dict[Any, Value] = {}              # results of calls that took long, and the forms of what they were given: summaries.py
+        self.forms: dict[int, tuple[Instance, Any]] = {}
+        self.numbers: dict[Any, int] = {}
         self._storage = 0
         self.active: list[Any] = []
 
@@ -151,6 +159,8 @@ class Walk:
         value = rule.meaning(self, node) if rule is not None else self.unknown(f"{type(node).__name__} is not understood", node)
         if self.frame is self.recording:
             self.seen[id(node)] = node, value
+        if self.everywhere is not None:
+            note(self, node, value)
         return value
 
     def execute(self, node: cst.CSTNode) -> str | None:
@@ -168,6 +178,8 @@ class Walk:
         """Keep the value of an expression that was not evaluated by itself."""
         if self.frame is self.recording:
             self.seen[id(node)] = node, value
+        if self.everywhere is not None:
+            note(self, node, value)
 
     @contextmanager
     def unsure(self):
@@ -332,6 +344,8 @@ class Walk:
 
     def learn_type(self, tensor: Tensor | Untyped, shape: tuple[Dim, ...] | None) -> Tensor:
         """An input turns out to have a shape, or to be a tensor at all (shape None)."""
+        if shape is not None:
+            self.learned_shapes.add(tensor.index if isinstance(tensor, Untyped) else tensor.op.attr("index"))
         if isinstance(tensor, Untyped):
             library = guessed_library(self.frame)
             self.builder.origins = (Origin(tensor.span, "Param"),) if tensor.span else self.builder.origins
@@ -399,6 +413,11 @@ class Walk:
                 value = replace(value, op=op)
         self.frame.names[name] = value
         return value
+
+
+def note(walk: Walk, node: cst.CSTNode, value: Value) -> None:
+    from .assumed import note
+    note(walk, node, value)
 
 
 def shape_value(of: Value) -> Value:

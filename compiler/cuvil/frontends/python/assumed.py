@@ -1,0 +1,97 @@
+"""What callers and documentation say of a function: its expressions in every call that the file itself makes, from its entries down.
+
+A function walked by itself knows its parameters by their annotations alone. Walked once more from the models that use it, with the shapes
+that are documented for their inputs, most of it is known. None of this is proof: problems are not kept, and no rule reads it. It fills
+what hover, hints and the share that is understood show, marked "brought".
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import libcst as cst
+
+from ...cst import Definition
+from ...ir.function import Op
+from ...ir.types import TensorType
+from . import learn
+from .capture import walk_function
+from .facts import ExpressionFact, FunctionFacts
+from .joins import without_differences
+from .values import Deferred, Tensor, Value, Weight
+from .walk import Walk
+from .workspace import Namespace, Workspace
+
+STEPS = 30_000
+ENTRIES = ("forward", "__call__")
+Seen = dict[int, tuple[cst.CSTNode, TensorType, str]]
+
+
+@dataclass(frozen=True)
+class Brought:
+    """What the walk of one entry saw in the functions of its file, and what it hangs on."""
+
+    seen: dict[Definition, Seen]
+    used: dict[tuple[str, str], tuple[Definition, ...]]
+
+
+def brought(workspace: Workspace, namespace: Namespace, entry: Definition) -> Brought:
+    walk = _walk(workspace, namespace, entry, {})
+    types = learn.types_met(walk)
+    if types:
+        walk = _walk(workspace, namespace, entry, types)
+    own = set(namespace.syntax.definitions)
+    return Brought({definition: seen for definition, seen in walk.everywhere.items() if definition in own}, walk.used)
+
+
+def _walk(workspace: Workspace, namespace: Namespace, entry: Definition, types: dict[int, TensorType]) -> Walk:
+    walk = Walk(workspace, STEPS)
+    walk.assume, walk.everywhere, walk.quiet, walk.types = True, {}, 1, types
+    walk_function(walk, namespace, entry, None)
+    return walk
+
+
+def entries(namespace: Namespace) -> list[Definition]:
+    """Functions in the order in which they are asked: models stand at the end of a file, what they call before them."""
+    functions = [d for d in reversed(namespace.syntax.definitions) if d.kind == "function" and d.error is None and not d.stale]
+    forwards = [d for d in functions if d.owner and d.name.rpartition(".")[2] in ENTRIES]
+    return forwards + [d for d in functions if d not in forwards and ("Tensor" in d.text or "shape" in d.text) and not d.name.endswith("__init__")]
+
+
+def note(walk: Walk, node: cst.CSTNode, value: Value) -> None:
+    """The value of an expression in one of the calls that reach it."""
+    if isinstance(value, Deferred):
+        value = value.tensor
+    if not isinstance(value, (Tensor, Weight)) or isinstance(value, Tensor) and value.library == "python" or walk.frame.definition is None:
+        return
+    seen = walk.everywhere.setdefault(walk.frame.definition, {})
+    known = seen.get(id(node))
+    library = value.library if isinstance(value, Tensor) else "torch"
+    seen[id(node)] = node, value.type if known is None else without_differences(known[1], value.type), library
+
+
+def merged(facts: FunctionFacts, definition: Definition, nodes: tuple[cst.CSTNode, ...], found: list[Seen], path: str) -> FunctionFacts:
+    """The facts of a function with what its callers bring where it knows less by itself. nodes: those of its expressions."""
+    types: Seen = {}
+    for seen in found:
+        for at, (node, new, library) in seen.items():
+            known = types.get(at)
+            types[at] = node, new if known is None else without_differences(known[1], new), library
+    expressions = []
+    for node, fact in zip(nodes, facts.expressions):
+        more = types.pop(id(node), None)
+        expressions.append(fact if more is None else replace(fact, value=_better(fact.value, more[1], more[2])))
+    expressions += [ExpressionFact(definition.span(node, path), type(node).__name__, _better(None, new, library))
+                    for node, new, library in types.values() if node in definition.tree]
+    return replace(facts, expressions=tuple(expressions))
+
+
+def _better(value: Value | None, brought: TensorType, library: str) -> Value | None:
+    """The value, or what callers bring when that says more of its rank and element type."""
+    if isinstance(value, Tensor):
+        own = value.type
+        shape = own.shape if own.shape is not None else brought.shape
+        found = TensorType(shape, own.dtype if own.dtype is not None else brought.dtype)
+        return value if found == own else replace(value, op=replace(value.op, type=found), marks=value.marks | {"brought"})
+    if value is None or getattr(value, "reason", None) is not None:
+        return Tensor(Op(-1, "opaque", (), (("call", "brought"),), brought), library, marks=frozenset(("brought",)))
+    return value
