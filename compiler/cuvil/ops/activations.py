@@ -205,5 +205,8 @@ def logsigmoid(b: Builder, input):
 
 @spelled("torch.nn.functional.glu", examples=[example("F.glu(x, dim=1)", x="f32[2, 6]")])
 def glu(b: Builder, input, dim=-1):
+    size = shape_of(input)[b.axis(dim, input)] if shape_of(input) else 1
+    if isinstance(size, int) and size % 2:
+        raise TypeRuleError(f"glu over axis {dim} of {input.type}, which has size {size}", "an even size")
     value, gate = chunk(b, input, 2, dim)
     return b.emit("mul", value, b.emit("sigmoid", gate))

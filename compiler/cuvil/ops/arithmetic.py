@@ -58,7 +58,7 @@ def reciprocal(b: Builder, input):
 @spelled("numpy.reciprocal")
 def numpy_reciprocal(b: Builder, x):
     if not dtype_of(x).is_float:
-        raise unsupported("np.reciprocal of integers", "1 / x")
+        raise unsupported("np.reciprocal of integers", "1 / x", (x.type,))
     return b.emit("reciprocal", x)
 
 
@@ -97,11 +97,13 @@ def _integral(name: str):
     """floor, ceil, trunc: integers are already what they would become."""
     def spell(b: Builder, x):
         x = b.tensor(x)
+        if x.type.dtype == DType.BOOL and b.library != "numpy":
+            raise TypeRuleError(f"{name} of {x.type}", "numbers", "dtype-mismatch")
         return x if x.type.dtype is not None and not x.type.dtype.is_float else b.emit(name, x)
     return spell
 
 
-for _name, _aliases in (("floor", ()), ("ceil", ()), ("trunc", ("torch.fix", "torch.Tensor.fix"))):
+for _name, _aliases in (("floor", ()), ("ceil", ()), ("trunc", ("torch.fix", "torch.Tensor.fix", "numpy.fix"))):
     spelled(f"torch.{_name}", f"torch.Tensor.{_name}", f"numpy.{_name}", *_aliases,
             examples=[example(f"torch.{_name}(x)", x="f32[9]"), example(f"torch.{_name}(x)", x="i32[4]")])(_integral(_name))
 
@@ -115,6 +117,8 @@ def neg(b: Builder, x):
 
 @spelled("operator.pos", "torch.positive", "numpy.positive")
 def positive(b: Builder, x):
+    if x.type.dtype == DType.BOOL:
+        raise TypeRuleError(f"+ of {x.type}", "numbers", "dtype-mismatch")
     return x
 
 
@@ -307,6 +311,8 @@ def torch_pow(b: Builder, input, exponent):
 
 @spelled("torch.atan2", "torch.arctan2", "torch.Tensor.atan2", "numpy.arctan2", "numpy.atan2")
 def atan2(b: Builder, input, other):
+    if b.library == "numpy":                                         # each operand becomes floats before they meet
+        input, other = (v if is_number(v) else float_operand(b, v) for v in (input, other))
     x, y = b.promote(input, other)
     return b.emit("atan2", float_operand(b, x), float_operand(b, y))
 
@@ -323,4 +329,7 @@ def addcdiv(b: Builder, input, tensor1, tensor2, value=1):
 
 @spelled("torch.lerp", "torch.Tensor.lerp", examples=[example("torch.lerp(x, y, 0.3)", x="f32[4]", y="f32[4]")])
 def lerp(b: Builder, input, end, weight):
+    known = {v.type.dtype for v in (input, end, weight) if isinstance(v, Op)}
+    if len(known) > 1 and None not in known:
+        raise TypeRuleError(f"lerp of {input.type} with {end.type}: the element types differ", "operands of one element type", "dtype-mismatch")
     return arithmetic(b, "add", input, arithmetic(b, "mul", arithmetic(b, "sub", end, input), weight))

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import contextmanager
 from typing import Any
 
-from ..ir.dims import Poly
+from ..ir.dims import Poly, symbol
 from ..ir.function import Function, Op, sorted_attrs
 from ..ir.types import DType, TensorType
 from ..lineage import Origin
@@ -53,6 +53,7 @@ class Builder:
         self.library = library
         self.origins: tuple[Origin, ...] = ()
         self._next = first_id
+        self._unbacked = 0
 
     @contextmanager
     def at(self, *origins: Origin):
@@ -62,6 +63,11 @@ class Builder:
             yield self
         finally:
             self.origins = before
+
+    def unbacked(self) -> Poly:
+        """A size that only the data decide (nonzero, unique): a new symbol each time, named as torch names them."""
+        self._unbacked += 1
+        return symbol(f"u{self._unbacked - 1}")
 
     def emit(self, name: str, *operands: Op, label: str = "", **attrs: Any) -> Op:
         """Append an op; its type is inferred. Raises TypeRuleError when the operand types cannot go together."""

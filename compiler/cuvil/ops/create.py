@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ..ir.dims import Dim, Poly, floordiv, maximum
 from ..ir.function import Op
-from ..ir.types import DType
+from ..ir.types import DType, TensorType
 from .builder import Builder, as_dtype, number
 from .composite import composite
 from .definition import TypeRuleError, example, not_known, spelled, unsupported
@@ -71,11 +71,6 @@ def numpy_full(b: Builder, shape, fill_value, dtype=None, order="C"):
 @spelled("numpy.full_like")
 def numpy_full_like(b: Builder, a, fill_value, dtype=None, order="K"):
     return filled(b, shape_of(a), fill_value, as_dtype(dtype) if dtype else dtype_of(a))
-
-
-@spelled("torch.empty", "torch.empty_like", "numpy.empty", "numpy.empty_like", "torch.Tensor.new_empty")
-def empty(b: Builder, *size, dtype=None, device=None, **options):
-    raise unsupported("an uninitialised tensor, whose values are not defined", "zeros")
 
 
 def _arange(b: Builder, start, end, step, dtype):
@@ -155,6 +150,24 @@ def _nested(value, dtype: DType):
     return tuple(_nested(v, dtype) for v in value) if isinstance(value, (list, tuple)) else number(value, dtype)
 
 
+def _literal_types(b: Builder, data, leaves: list, dtype) -> tuple[TensorType, ...]:
+    """The type of a literal with tensors in it: of torch they must have one element, of NumPy they are stacked."""
+    shape: list[Dim] = []
+    while isinstance(data, (list, tuple)):
+        shape.append(len(data))
+        data = data[0] if data else 0
+    tensors = [leaf for leaf in leaves if isinstance(leaf, Op)]
+    if not all(isinstance(leaf, (bool, int, float, Op, Poly)) for leaf in leaves) or any(t.type.shape is None for t in tensors):
+        return ()
+    inner = () if b.library != "numpy" or not isinstance(data, Op) else data.type.shape
+    numbers = [1 if isinstance(leaf, Poly) else leaf for leaf in leaves if not isinstance(leaf, Op)]
+    kinds = [t.type for t in tensors]
+    if b.library == "numpy" and numbers:                             # NumPy reads Python numbers in a list as arrays of their own
+        kinds.append(TensorType((), common_dtype(numbers, b.library)))
+    found = as_dtype(dtype) if dtype else common_dtype(kinds if b.library == "numpy" else [*kinds, *numbers], b.library)
+    return (TensorType((*shape, *inner), found),)
+
+
 def _leaves(value) -> list:
     return [leaf for v in value for leaf in _leaves(v)] if isinstance(value, (list, tuple)) else [value]
 
@@ -165,7 +178,7 @@ def tensor(b: Builder, data, dtype=None, device=None, requires_grad=False, copy=
         return b.cast(data, as_dtype(dtype)) if dtype else data
     leaves = _leaves(data)
     if any(not isinstance(v, (bool, int, float)) for v in leaves):
-        raise unsupported("a tensor literal whose elements are not constants", "torch.stack of the elements")
+        raise unsupported("a tensor literal whose elements are not constants", "torch.stack of the elements", _literal_types(b, data, leaves, dtype))
     if len(leaves) > 4096:
         raise unsupported(f"a tensor literal of {len(leaves)} elements", "at most 4096, or a parameter")
     dtype = as_dtype(dtype) if dtype else (common_dtype(leaves, b.library) if leaves else default_float(b.library))

@@ -17,7 +17,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, wraps
 from typing import TYPE_CHECKING, Any
 
 from ..ir.dims import Dim
@@ -56,15 +56,16 @@ class TypeRuleError(Exception):
     expected  says what would have been right
     kind      a neutral class. Findings: "shape-mismatch", "index-out-of-range", "dtype-mismatch", "argument". Never findings:
               "unsupported" (right code that Cuvil does not compile), "unknown" (the result hangs on something not known)
-    results   of unsupported code the types it would give, where they are known: facts go on, only compilation ends
+    results   of unsupported code the types it would give, where they are known: facts go on, only compilation ends. One type is a
+              tensor, several are a tuple, and a tuple inside is one again: (f32[2], (f32[3], f32[3])) of an LSTM
     """
 
-    def __init__(self, what: str, expected: str = "", kind: str = "shape-mismatch", results: tuple[TensorType, ...] = ()) -> None:
+    def __init__(self, what: str, expected: str = "", kind: str = "shape-mismatch", results: tuple[Any, ...] = ()) -> None:
         super().__init__(what)
         self.what, self.expected, self.kind, self.results = what, expected, kind, results
 
 
-def unsupported(what: str, instead: str = "", results: tuple[TensorType, ...] = ()) -> TypeRuleError:
+def unsupported(what: str, instead: str = "", results: tuple[Any, ...] = ()) -> TypeRuleError:
     """A refusal of right code: what is not compiled, what to write instead if there is something, and the types it would give."""
     return TypeRuleError(what, instead, "unsupported", results)
 
@@ -181,4 +182,22 @@ def spelled(*names: str, examples: Sequence[Example] = ()) -> Callable[[Callable
                 raise ValueError(f"{name} is spelled twice")
             SPELLINGS[name] = function
         return function
+    return register
+
+
+def typed(*names: str, instead: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a call that is understood and not compiled: facts go on behind it, compilation ends there.
+
+    The rule takes what a spelling takes and gives the types of the results: a TensorType, or a (nested) tuple of them.
+        @typed("torch.linalg.inv", "torch.inverse")
+        def inverse(b, A):
+            return square(b, A)
+    """
+    def register(rule: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(rule)
+        def refuse(b, *args, **keywords):
+            results = rule(b, *args, **keywords)
+            raise unsupported(names[0], instead, (results,) if isinstance(results, TensorType) or len(results) == 1 else results)
+        spelled(*names)(refuse)
+        return rule
     return register

@@ -14,6 +14,7 @@ from ..ir.types import DType, TensorType
 from .array import np
 from .builder import Builder
 from .definition import DEFINITIONS, SPELLING_EXAMPLES, SPELLINGS, Example, Values, call
+from .layers import LAYERS, Layer
 from .meaning import round_bf16
 
 METHODS = {"torch": "torch.Tensor.", "numpy": "numpy.ndarray."}
@@ -67,12 +68,17 @@ def _type(given: Any) -> TensorType:
 def capture(example: Example, library: str = "torch") -> Function:
     """The CIR of an example, by the rules of the library."""
     b = Builder(library)
-    inputs = {name: _Tensor(b, b.input(name, i, type)) for i, (name, type) in enumerate(types(example).items())}
-    names = {**inputs, "torch": _Module(b, "torch"), "F": _Module(b, "torch.nn.functional"), "np": _Module(b, "numpy"),
-             "einops": _Module(b, "einops")}
-    value = _plain(eval(example.code, {"__builtins__": {"float": float, "abs": builtins.abs, "len": builtins.len}}, names))
+    value = result(b, example)
     values = value if isinstance(value, (tuple, list)) else (value,)
     return b.function("example", [b.tensor(v) for v in values], "tuple" if isinstance(value, (tuple, list)) else "tensor")
+
+
+def result(b: Builder, example: Example) -> Any:
+    """What an example evaluates to: ops, Python values, tuples of them. Inputs may also stand in the code as types: torch.exp(f32[2, 3])."""
+    inputs = {name: _Tensor(b, b.input(name, i, type)) for i, (name, type) in enumerate(types(example).items())}
+    names = {**inputs, "torch": _Module(b, "torch"), "F": _Module(b, "torch.nn.functional"), "nn": _Module(b, "torch.nn"), "np": _Module(b, "numpy"),
+             "einops": _Module(b, "einops"), **{str(dtype): _Literal(b, dtype) for dtype in DType}}
+    return _plain(eval(example.code, {"__builtins__": {"float": float, "int": int, "abs": builtins.abs, "len": builtins.len}}, names))
 
 
 def _plain(value: Any) -> Any:
@@ -81,15 +87,43 @@ def _plain(value: Any) -> Any:
         return value.op
     if isinstance(value, _Module):                                   # np.float32 is a dtype unless it is called
         return DType.parse(value.name.rpartition(".")[2])
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, slice):
         return slice(_plain(value.start), _plain(value.stop), _plain(value.step))
+    if hasattr(value, "_fields"):
+        return type(value)(*map(_plain, value))
     return type(value)(map(_plain, value)) if type(value) in (tuple, list) else value
 
 
 def _dressed(b: Builder, value: Any) -> Any:
     if isinstance(value, Op):
         return _Tensor(b, value)
-    return tuple(_dressed(b, v) for v in value) if isinstance(value, tuple) else value
+    return type(value)(*(_dressed(b, v) for v in value)) if hasattr(value, "_fields") else \
+        type(value)(_dressed(b, v) for v in value) if isinstance(value, (tuple, list)) else value
+
+
+class _Literal:
+    """A dtype as it stands in front of sizes: `f32[2, 3]` is an input."""
+
+    def __init__(self, b: Builder, dtype: DType) -> None:
+        self.b, self.dtype = b, dtype
+
+    def __getitem__(self, shape: Any) -> _Tensor:
+        shape = shape if isinstance(shape, tuple) else (shape,)
+        count = sum(op.name == "input" for op in self.b.ops)
+        return _Tensor(self.b, self.b.input(f"x{count}", count, TensorType(shape, self.dtype)))
+
+
+class _Layer:
+    """A layer of torch.nn: calling it is its forward."""
+
+    def __init__(self, b: Builder, layer: Layer, args: list[Any], keywords: dict[str, Any]) -> None:
+        self.b, self.layer, self.constructor = b, layer, layer.arguments(args, keywords)
+
+    def __call__(self, *args, **keywords):
+        weights = {name: self.b.parameter(name, type) for name, type in self.layer.parameters(**self.constructor).items()}
+        return _dressed(self.b, self.layer.forward(self.b, weights, self.constructor, *_plain(list(args)), **_plain(keywords)))
 
 
 class _Module:
@@ -102,7 +136,10 @@ class _Module:
         return _Module(self.b, f"{self.name}.{name}")
 
     def __call__(self, *args, **keywords):
-        return _dressed(self.b, call(self.b, self.name, _plain(list(args)), {k: _plain(v) for k, v in keywords.items()}))
+        args, keywords = _plain(list(args)), _plain(keywords)
+        if self.name in LAYERS:
+            return _Layer(self.b, LAYERS[self.name], args, keywords)
+        return _dressed(self.b, call(self.b, self.name, args, keywords))
 
 
 class _Tensor:
@@ -113,10 +150,12 @@ class _Tensor:
 
     def __getattr__(self, name: str) -> Any:
         full = METHODS[self.b.library] + name
+        if name.endswith("_") and not name.endswith("__"):           # in place: the result has the type of the value
+            return getattr(self, name[:-1])
         if full not in SPELLINGS:
             raise AttributeError(full)
         if name in ATTRIBUTES and not (name == "size" and self.b.library == "torch"):
-            return _dressed(self.b, SPELLINGS[full](self.b, self.op))
+            return _dressed(self.b, call(self.b, full, [self.op], {}))
         return lambda *args, **keywords: _Module(self.b, full)(self, *args, **keywords)
 
     def __getitem__(self, index):
@@ -136,7 +175,7 @@ def _operators() -> None:
     for name in ("neg", "invert", "pos"):
         setattr(_Tensor, f"__{name}__", lambda self, name=name: _Module(self.b, f"operator.{name}")(self))
     _Tensor.__abs__ = lambda self: _Module(self.b, "operator.abs")(self)
-    _Tensor.__len__ = lambda self: SPELLINGS["builtins.len"](self.b, self.op)
+    _Tensor.__len__ = lambda self: call(self.b, "builtins.len", [self.op], {})
 
 
 _operators()

@@ -3,13 +3,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir.dims import Dim, Poly, at_least, at_most, floordiv, maximum, minimum, product
+from ..ir.dims import Dim, Poly, at_least, at_most, floordiv, maximum, minimum, product, proved_different
 from ..ir.function import Op
-from ..ir.types import DType
+from ..ir.types import DType, Shape, TensorType
 from .builder import Builder
 from .create import tensor
 from .definition import TypeRuleError, example, not_known, spelled, unsupported
-from .rules import shape_of
+from .rules import broadcast, shape_of
 from .shape import expanded, ravel, reshaped, transposed
 
 
@@ -59,12 +59,13 @@ def getitem(b: Builder, x, index):
     """x[...] with integers, slices, None, Ellipsis and index tensors."""
     items = list(index) if isinstance(index, tuple) else [index]
     items = [tensor_index(b, item) if isinstance(item, list) else item for item in items]
-    if any(isinstance(i, Op) and i.type.dtype == DType.BOOL for i in items):
-        raise unsupported("indexing by a bool tensor: the size of the result hangs on data", "torch.where or masked_fill")
     if any(isinstance(i, bool) for i in items):
         raise unsupported("indexing by True or False")
     own = shape_of(x)
-    taken = sum(1 for i in items if i is not None and i is not Ellipsis)
+    for item in items:
+        if isinstance(item, Op) and item.type.dtype is not None and item.type.dtype.is_float:
+            raise TypeRuleError(f"an index of {item.type} for {x.type}", "integer or bool indices; // divides integers to integers", "dtype-mismatch")
+    taken = sum(_axes_taken(b, i) for i in items)
     if taken > len(own):
         raise TypeRuleError(f"{taken} indices for {x.type}, which has {len(own)} axes", f"at most {len(own)} indices", "index-out-of-range")
     if Ellipsis in [i for i in items if not isinstance(i, (Op, Poly))]:
@@ -74,6 +75,11 @@ def getitem(b: Builder, x, index):
             raise TypeRuleError("an index with two ellipses", "one ...", "argument")
     else:
         items += [slice(None)] * (len(own) - taken)
+    if any(_is_mask(b, i) for i in items):
+        raise unsupported("indexing by a bool tensor: the size of the result hangs on data", "torch.where or masked_fill", (_masked_type(b, x, items),))
+    if b.library != "numpy" and any(isinstance(i, Op) for i in items) and any(isinstance(i, (int, Poly)) for i in items):
+        x = getitem(b, x, tuple(i if isinstance(i, (int, Poly)) else slice(None) for i in items if i is not None))      # torch: integers first
+        return getitem(b, x, tuple(i for i in items if not isinstance(i, (int, Poly))))
 
     ranges: dict[int, tuple[Dim, Dim, int]] = {}
     result: list[Any] = []                                          # of the shape: sizes, and index tensors at their place
@@ -103,6 +109,47 @@ def getitem(b: Builder, x, index):
     return _advanced(b, x, items, ranges)
 
 
+def _is_mask(b: Builder, item: Any) -> bool:
+    return isinstance(item, Op) and (item.type.dtype == DType.BOOL or item.type.dtype == DType.U8 and b.library != "numpy")
+
+
+def _axes_taken(b: Builder, item: Any) -> int:
+    return 0 if item is None or item is Ellipsis else len(shape_of(item)) if _is_mask(b, item) else 1
+
+
+def _masked_type(b: Builder, x: Op, items: list) -> TensorType:
+    """What x[mask, ...] gives: a mask of k axes is k index vectors of one length, which the data decide."""
+    own, axis, indices = shape_of(x), 0, []
+    for item in items:
+        if _is_mask(b, item):
+            for a, size in enumerate(shape_of(item)):
+                if proved_different(size, own[axis + a]):
+                    raise TypeRuleError(f"a mask {item.type} on axis {axis + a} of {x.type}", f"a size of {own[axis + a]} on its axis {a}")
+            indices += [TensorType((b.unbacked(),), DType.I64)] * len(shape_of(item))
+            axis += len(shape_of(item))
+        else:
+            indices.append(item.type if isinstance(item, Op) else item)
+            axis += item is not None
+    return TensorType(_indexed(b, own, indices), x.type.dtype)
+
+
+def _indexed(b: Builder, own: Shape, indices: list) -> Shape:
+    """The shape of own[indices]: index tensors broadcast; their axes stand where the first was, or in front when they are not adjacent."""
+    advanced = [n for n, i in enumerate(indices) if isinstance(i, TensorType) or b.library == "numpy" and isinstance(i, (int, Poly))]
+    common = broadcast([i for i in indices if isinstance(i, TensorType)], "indices") or ()
+    adjacent = advanced == list(range(advanced[0], advanced[-1] + 1))
+    result, axis = [] if adjacent else [*common], 0
+    for n, item in enumerate(indices):
+        if adjacent and n == advanced[0]:
+            result += common
+        if isinstance(item, slice):
+            result.append(slice_range(item, own[axis], b.library != "numpy")[1])
+        elif item is None:
+            result.append(1)
+        axis += item is not None
+    return tuple(result)
+
+
 def tensor_index(b: Builder, item: list) -> Op:
     return tensor(b, item)
 
@@ -113,7 +160,8 @@ def _advanced(b: Builder, x: Op, items: list, ranges) -> Op:
     if any(isinstance(i, (int, Poly)) for i in items):              # an integer beside index tensors is an index tensor itself
         places = [n for n, i in enumerate(items) if isinstance(i, (Op, int, Poly)) and not isinstance(i, bool)]
     if places != list(range(places[0], places[-1] + 1)):
-        raise unsupported("index tensors on axes that are not adjacent", "indexing in two steps")
+        shape = _indexed(b, shape_of(x), [i.type if isinstance(i, Op) else i for i in items])
+        raise unsupported("index tensors on axes that are not adjacent", "indexing in two steps", (TensorType(shape, x.type.dtype),))
     if any(i is None for i in items[places[0]:places[-1]]):
         raise unsupported("None between index tensors")
     indices = [i if isinstance(i, Op) else b.constant(i, DType.I64) for i in (items[p] for p in places)]
@@ -148,7 +196,13 @@ def _advanced(b: Builder, x: Op, items: list, ranges) -> Op:
 @spelled("torch.narrow", "torch.Tensor.narrow")
 def narrow(b: Builder, input, dim, start, length):
     axis = b.axis(dim, input)
-    return window(b, input, {axis: (_from_end(start, shape_of(input)[axis]), length, 1)})
+    size = shape_of(input)[axis]
+    start = _from_end(start, size)
+    if isinstance(start, Op) or isinstance(length, Op):
+        raise not_known("a part whose place is computed from data")
+    if at_least(start + length - size, 1):
+        raise TypeRuleError(f"narrow of axis {dim} of {input.type} to {length} elements from {start}", f"a part of the {size} elements", "index-out-of-range")
+    return window(b, input, {axis: (start, length, 1)})
 
 
 @spelled("torch.select", "torch.Tensor.select")
@@ -191,6 +245,8 @@ def take_along_axis(b: Builder, arr, indices, axis=-1):
 
 @spelled("torch.take_along_dim", "torch.Tensor.take_along_dim")
 def take_along_dim(b: Builder, input, indices, dim=None):
+    if dim is None:
+        return torch_take(b, input, ravel(b, indices))
     return take_along_axis(b, input, indices, dim)
 
 

@@ -204,15 +204,18 @@ def numpy_roll(b: Builder, a, shift, axis=None):
 
 @spelled("torch.nn.functional.pad")
 def pad(b: Builder, input, pad, mode="constant", value=None):
-    if mode != "constant":
-        raise unsupported(f"pad with mode {mode!r}", "mode 'constant'")
+    if mode not in ("constant", "reflect", "replicate", "circular"):
+        raise TypeRuleError(f"pad with mode {mode!r}", "'constant', 'reflect', 'replicate' or 'circular'", "argument")
     pairs, rank = sizes((pad,)), len(shape_of(input))
     if len(pairs) % 2 or len(pairs) > 2 * rank:
         raise TypeRuleError(f"pad of {input.type} by {pairs}", f"an even number of sizes, at most {2 * rank}", "argument")
     low, high = [0] * rank, [0] * rank
     for n in range(0, len(pairs), 2):
         low[rank - 1 - n // 2], high[rank - 1 - n // 2] = pairs[n], pairs[n + 1]
-    return padded(b, input, low, high, 0 if value is None else value)
+    result = padded(b, input, low, high, 0 if value is None else value)
+    if mode != "constant":
+        raise unsupported(f"pad with mode {mode!r}", "mode 'constant'", (result.type,))
+    return result
 
 
 def padded(b: Builder, x: Op, low, high, value) -> Op:
@@ -231,9 +234,7 @@ def padded(b: Builder, x: Op, low, high, value) -> Op:
 
 
 @spelled("numpy.pad")
-def numpy_pad(b: Builder, array, pad_width, mode="constant", constant_values=0):
-    if mode != "constant" or not isinstance(constant_values, (int, float)):
-        raise unsupported(f"np.pad with mode {mode!r}", "mode 'constant' with one value")
+def numpy_pad(b: Builder, array, pad_width, mode="constant", constant_values=0, **options):
     rank = len(shape_of(array))
     if isinstance(pad_width, int):
         pairs = [(pad_width, pad_width)] * rank
@@ -241,4 +242,8 @@ def numpy_pad(b: Builder, array, pad_width, mode="constant", constant_values=0):
         pairs = [(pad_width[0], pad_width[-1])] * rank
     else:
         pairs = [(p[0], p[-1]) for p in pad_width] * (rank if len(pad_width) == 1 else 1)
-    return padded(b, array, [p[0] for p in pairs], [p[1] for p in pairs], constant_values)
+    plain = mode == "constant" and isinstance(constant_values, (int, float))
+    result = padded(b, array, [p[0] for p in pairs], [p[1] for p in pairs], constant_values if plain else 0)
+    if not plain:
+        raise unsupported(f"np.pad with mode {mode!r}", "mode 'constant' with one value", (result.type,))
+    return result

@@ -13,6 +13,7 @@ from .array import np
 from .builder import Builder
 from .composite import composite
 from .definition import CONTRACTION, TypeRuleError, define, example, spelled, unsupported
+from .promotion import common_dtype
 from .rules import broadcast, common, numel, shape_of, shapes
 from .shape import expanded, reshaped, transposed
 
@@ -147,17 +148,36 @@ def mv(b: Builder, input, vec):
     return _ranked(b, "mv", input, vec, (2, 1))
 
 
-@spelled("torch.dot", "torch.Tensor.dot", "torch.inner", "torch.vdot")
+@spelled("torch.inner", "torch.Tensor.inner")
+def inner(b: Builder, input, other):
+    if shape_of(input) and shape_of(other):
+        x, y = _alike(b, input, other)
+        rank = len(shape_of(y))
+        result = product_of(b, x, y if rank == 1 else transposed(b, reshaped(b, y, (product(shape_of(y)[:-1]), shape_of(y)[-1])), (1, 0)))
+        return reshaped(b, result, (*shape_of(x)[:-1], *shape_of(y)[:-1]))
+    return arithmetic(b, "mul", input, other)
+
+
+@spelled("torch.dot", "torch.Tensor.dot", "torch.vdot")
 def dot(b: Builder, input, other):
     return _ranked(b, "dot", input, other, (1, 1))
 
 
-@spelled("numpy.dot", "numpy.ndarray.dot", "numpy.inner")
+@spelled("numpy.inner")
+def numpy_inner(b: Builder, a, c):
+    return inner(b, a, c)
+
+
+@spelled("numpy.dot", "numpy.ndarray.dot")
 def numpy_dot(b: Builder, a, c):
     if not shape_of(a) or not shape_of(c):
         return arithmetic(b, "mul", a, c)
     if len(shape_of(c)) > 2 or len(shape_of(a)) > 2 and len(shape_of(c)) > 1:
-        raise unsupported(f"np.dot of {a.type} with {c.type}", "np.matmul or np.einsum")
+        left, right = shape_of(a), shape_of(c)
+        if proved_different(left[-1], right[-2]):
+            raise TypeRuleError(f"np.dot of {a.type} with {c.type}: inner sizes {left[-1]} and {right[-2]} differ", "equal inner sizes")
+        raise unsupported(f"np.dot of {a.type} with {c.type}", "np.matmul or np.einsum",
+                          (TensorType((*left[:-1], *right[:-2], right[-1]), common_dtype([a.type, c.type], "numpy")),))
     return matmul(b, a, c)
 
 

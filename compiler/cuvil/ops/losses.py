@@ -1,7 +1,9 @@
 """Losses, as validation code computes them: torch.nn.functional.*_loss, cross_entropy and their reductions."""
 from __future__ import annotations
 
+from ..ir.dims import proved_different
 from ..ir.function import Op
+from ..ir.types import TensorType
 from .arithmetic import arithmetic
 from .builder import Builder
 from .definition import TypeRuleError, example, spelled, unsupported, values
@@ -18,9 +20,23 @@ def reduced_loss(b: Builder, loss: Op, reduction: str) -> Op:
     return loss if reduction == "none" else fold(b, "mean" if reduction == "mean" else "reduce_sum", loss, None, False)
 
 
-def _old_style(size_average, reduce, weight=None) -> None:
+def _old_style(size_average, reduce, weight=None, full: TensorType | None = None, reduction: str = "") -> None:
+    """full: the type of the loss before its reduction, where that is known."""
     if size_average is not None or reduce is not None or weight is not None:
-        raise unsupported("a loss with weight, size_average or reduce", "the argument reduction")
+        plain = full is not None and size_average is None and reduce is None
+        raise unsupported("a loss with weight, size_average or reduce", "the argument reduction",
+                          (full if reduction == "none" else TensorType((), full.dtype),) if plain else ())
+
+
+def _of_classes(input: Op, target: Op, what: str) -> TensorType:
+    """The type of an unreduced loss of scores (N, C, ...) for classes (N, ...)."""
+    own, wanted = shape_of(input), shape_of(target)
+    places = own[:0] if len(own) == 1 else (own[0], *own[2:])
+    if len(places) != len(wanted) or any(proved_different(a, c) for a, c in zip(places, wanted)):
+        raise TypeRuleError(f"{what} of scores {input.type} for classes {target.type}", f"classes of shape {tuple(places)}")
+    if input.type.dtype is not None and not input.type.dtype.is_float:
+        raise TypeRuleError(f"{what} of scores {input.type}", "floating-point scores", "dtype-mismatch")
+    return TensorType(places, input.type.dtype)
 
 
 @spelled("torch.nn.functional.mse_loss",
@@ -60,7 +76,7 @@ def binary_cross_entropy_with_logits(b: Builder, input, target, weight=None, siz
 @spelled("torch.nn.functional.nll_loss", examples=[example("F.nll_loss(F.log_softmax(x, 1), i)", x="f32[4, 5]", i=_CLASSES)])
 def nll_loss(b: Builder, input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
     """Minus the log-probability of each target class, on axis 1; targets that are ignored count neither in the sum nor in the mean."""
-    _old_style(size_average, reduce, weight)
+    _old_style(size_average, reduce, weight, _of_classes(input, target, "nll_loss"), reduction)
     axis = 0 if len(shape_of(input)) == 1 else 1
     kept = b.emit("ne", target, b.constant(ignore_index, dtype_of(target)))
     safe = b.emit("select", kept, target, b.constant(0, dtype_of(target)))
@@ -80,10 +96,14 @@ def nll_loss(b: Builder, input, target, weight=None, size_average=None, ignore_i
                    example("F.cross_entropy(x, i, ignore_index=-1)", x="f32[2, 3, 4]", i=values("i64", [[0, 2, -1, 1], [1, -1, 0, 2]])),
                    example("F.cross_entropy(x, torch.softmax(y, 1))", x="f32[2, 3]", y="f32[2, 3]")])
 def cross_entropy(b: Builder, input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0):
-    _old_style(size_average, reduce, weight)
-    if label_smoothing:
-        raise unsupported("cross_entropy with label_smoothing")
     axis = 0 if len(shape_of(input)) == 1 else 1
+    if dtype_of(target).is_float:
+        full = TensorType(tuple(d for a, d in enumerate(shape_of(input)) if a != axis), dtype_of(input))
+    else:
+        full = _of_classes(input, target, "cross_entropy")
+    _old_style(size_average, reduce, weight, full, reduction)
+    if label_smoothing:
+        raise unsupported("cross_entropy with label_smoothing", "", (full if reduction == "none" else TensorType((), full.dtype),))
     logs = b.emit("log_softmax", input, axis=axis)
     if not dtype_of(target).is_float:
         return nll_loss(b, logs, target, ignore_index=ignore_index, reduction=reduction)

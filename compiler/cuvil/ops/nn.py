@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from ..ir.dims import exact_quotient
-from ..ir.types import DType
+from ..ir.types import DType, TensorType
 from .builder import Builder
 from .definition import TypeRuleError, example, not_known, spelled, unsupported
 from .reductions import fold
@@ -38,8 +38,11 @@ def cosine_similarity(b: Builder, x1, x2, dim=1, eps=1e-08):
 
 @spelled("torch.nn.functional.one_hot", examples=[example("F.one_hot(x.abs(), 9)", x="i64[4]")])
 def one_hot(b: Builder, tensor, num_classes=-1):
+    if tensor.type.dtype not in (None, DType.I64):
+        raise TypeRuleError(f"one_hot of {tensor.type}", "int64 elements; cast with .long() first", "dtype-mismatch")
     if num_classes == -1:
-        raise unsupported("one_hot without num_classes, whose size hangs on data", "num_classes=...")
+        raise unsupported("one_hot without num_classes, whose size hangs on data", "num_classes=...",
+                          (TensorType((*shape_of(tensor), b.unbacked()), DType.I64),))
     classes = b.emit("iota", shape=(num_classes,), axis=0, dtype=dtype_of(tensor))
     return b.cast(b.emit("eq", reshaped(b, tensor, (*shape_of(tensor), 1)), classes), DType.I64)
 

@@ -120,10 +120,14 @@ def _back(b: Builder, result: Op, x: Op) -> Op:
 
 @spelled("torch.nn.functional.max_pool2d", "torch.max_pool2d")
 def max_pool2d(b: Builder, input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    if return_indices:
-        raise unsupported("max_pool2d with return_indices")
     images, attrs, dilation, _ = _pooled(b, input, kernel_size, stride, padding, dilation, ceil_mode, "max_pool2d")
-    return _back(b, b.emit("max_pool2d", images, dilation=dilation, **attrs), input)
+    return _indexed(_back(b, b.emit("max_pool2d", images, dilation=dilation, **attrs), input), return_indices)
+
+
+def _indexed(result: Op, return_indices: bool) -> Op:
+    if return_indices:
+        raise unsupported("max pooling with return_indices", "", (result.type, TensorType(result.type.shape, DType.I64)))
+    return result
 
 
 @spelled("torch.nn.functional.avg_pool2d")
@@ -136,8 +140,8 @@ def avg_pool2d(b: Builder, input, kernel_size, stride=None, padding=0, ceil_mode
 @spelled("torch.nn.functional.max_pool1d", "torch.max_pool1d")
 def max_pool1d(b: Builder, input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     stride = kernel_size if stride in (None, (), []) else stride
-    return as_signal(b, max_pool2d(b, as_image(b, input), (1, single(kernel_size)), (1, single(stride)), (0, single(padding)),
-                                    (1, single(dilation)), ceil_mode, return_indices))
+    return _indexed(as_signal(b, max_pool2d(b, as_image(b, input), (1, single(kernel_size)), (1, single(stride)), (0, single(padding)),
+                                            (1, single(dilation)), ceil_mode)), return_indices)
 
 
 @spelled("torch.nn.functional.avg_pool1d", "torch.avg_pool1d")
@@ -149,14 +153,18 @@ def avg_pool1d(b: Builder, input, kernel_size, stride=None, padding=0, ceil_mode
 @spelled("torch.nn.functional.adaptive_avg_pool2d")
 def adaptive_avg_pool2d(b: Builder, input, output_size):
     """Windows of one size when the sizes divide; the whole image for an output of 1."""
+    if len(shape_of(input)) not in (3, 4):
+        raise TypeRuleError(f"adaptive_avg_pool2d of {input.type}", "an input (N, C, H, W) or (C, H, W)")
     own, wanted, kernel = shape_of(input)[-2:], pair(output_size), []
+    result = TensorType((*shape_of(input)[:-2], *(d if out is None else out for d, out in zip(own, wanted))), input.type.dtype)
     for size, out in zip(own, wanted):
         width = 1 if out is None else exact_quotient(size, out)
         if width is None:
-            raise unsupported(f"adaptive_avg_pool2d of {input.type} to {wanted}, whose windows have unequal sizes", "an output size that divides the input's")
+            raise unsupported(f"adaptive_avg_pool2d of {input.type} to {wanted}, whose windows have unequal sizes", "an output size that divides the input's",
+                              (result,))
         kernel.append(width)
     if wanted == (1, 1):
         return b.emit("mean", input, axes=(len(shape_of(input)) - 2, len(shape_of(input)) - 1), keepdims=True)
     if any(isinstance(k, Poly) for k in kernel):
-        raise unsupported("adaptive_avg_pool2d with symbolic sizes", "an output size of 1")
+        raise unsupported("adaptive_avg_pool2d with symbolic sizes", "an output size of 1", (result,))
     return avg_pool2d(b, input, tuple(kernel))

@@ -134,7 +134,8 @@ def total(b: Builder, name: str, x: Op, dim, keepdims, dtype) -> Op:
         return fold(b, "reduce_any" if name == "reduce_sum" else "reduce_all", b.cast(x, DType.BOOL), dim, keepdims)
     if dtype is None and x.type.dtype is not None and not x.type.dtype.is_float:
         if b.library == "numpy" and x.type.dtype == DType.U8:
-            raise unsupported(f"the NumPy sum or product of {x.type}, which is uint64", "dtype=np.int64")
+            raise unsupported(f"the NumPy sum or product of {x.type}, which is uint64", "dtype=np.int64",
+                              (TensorType(fold(b, name, x, dim, keepdims).type.shape, None),))
         dtype = DType.I64
     if dtype is not None:
         x = b.cast(x, dtype)
@@ -165,9 +166,14 @@ def numpy_prod(b: Builder, a, axis=None, dtype=None, keepdims=False):
     return total(b, "reduce_prod", a, axis, keepdims, as_dtype(dtype) if dtype else None)
 
 
-@spelled("torch.count_nonzero", "torch.Tensor.count_nonzero", "numpy.count_nonzero")
+@spelled("torch.count_nonzero", "torch.Tensor.count_nonzero")
 def count_nonzero(b: Builder, input, dim=None):
     return fold(b, "reduce_sum", b.cast(b.cast(input, DType.BOOL), DType.I64), dim, False)
+
+
+@spelled("numpy.count_nonzero")
+def numpy_count_nonzero(b: Builder, a, axis=None, *, keepdims=False):
+    return fold(b, "reduce_sum", b.cast(b.cast(a, DType.BOOL), DType.I64), axis, keepdims)
 
 
 def extreme(b: Builder, name: str, x: Op, dim, keepdims) -> Op:

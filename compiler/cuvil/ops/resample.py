@@ -5,12 +5,12 @@ them in f32: nearest takes floor(i * scale); the others map pixel centres unless
 """
 from __future__ import annotations
 
-from ..ir.dims import Poly
+from ..ir.dims import Dim, Poly, floordiv
 from ..ir.function import Op
-from ..ir.types import DType
+from ..ir.types import DType, TensorType
 from .array import np
 from .builder import Builder
-from .definition import TypeRuleError, example, spelled, unsupported
+from .definition import TypeRuleError, example, not_known, spelled, unsupported
 from .reductions import wide
 from .rules import dtype_of, shape_of
 
@@ -31,15 +31,17 @@ MODES = {"nearest": (1, 2, 3), "linear": (1,), "bilinear": (2,), "trilinear": (3
                    example("F.interpolate(x, scale_factor=1.5, mode='bilinear', recompute_scale_factor=True)", x="f32[1, 1, 5, 5]")])
 def interpolate(b: Builder, input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False):
     own = shape_of(input)[2:]
-    if mode not in MODES or antialias:
-        raise unsupported(f"interpolate with mode {mode!r}{' and antialias' if antialias else ''}", f"a mode of {', '.join(MODES)}")
-    if len(own) not in MODES[mode]:
-        raise TypeRuleError(f"interpolate of {input.type} with mode {mode!r}, which resizes {MODES[mode][0]} axes", f"an input of {MODES[mode][0] + 2} axes")
-    if any(isinstance(d, Poly) for d in own):
-        raise unsupported("interpolate of symbolic sizes")
+    known = {**MODES, "area": (1, 2, 3), "nearest-exact": (1, 2, 3)}
+    if mode not in known:
+        raise TypeRuleError(f"interpolate with mode {mode!r}", f"one of {', '.join(known)}", "argument")
+    if len(own) not in known[mode]:
+        raise TypeRuleError(f"interpolate of {input.type} with mode {mode!r}, which resizes {known[mode][0]} axes", f"an input of {known[mode][0] + 2} axes")
     if (size is None) == (scale_factor is None):
         raise TypeRuleError("interpolate with both or none of size and scale_factor", "one of them", "argument")
-    wanted = _each(size, own) if size is not None else [int(np.floor(float(d) * f)) for d, f in zip(own, _each(scale_factor, own))]
+    wanted = _each(size, own) if size is not None else [_scaled(d, f) for d, f in zip(own, _each(scale_factor, own))]
+    if mode not in MODES or antialias or any(isinstance(d, Poly) for d in (*own, *wanted)):
+        raise unsupported(f"interpolate with mode {mode!r}{' and antialias' if antialias else ''}" if mode not in MODES or antialias else
+                          "interpolate of symbolic sizes", "", (TensorType((*shape_of(input)[:2], *wanted), input.type.dtype),))
     given = [None] * len(own) if size is not None or recompute_scale_factor else _each(scale_factor, own)
     x = input if mode == "nearest" else wide(b, input)
     for axis in reversed(range(len(own))):
@@ -53,6 +55,17 @@ def interpolate(b: Builder, input, size=None, scale_factor=None, mode="nearest",
         else:
             x = _weighted(b, x, axis + 2, *(_cubic if mode == "bicubic" else _linear)(old, new, scale, bool(align_corners)))
     return b.cast(x, dtype_of(input))
+
+
+def _scaled(size: Dim, factor) -> Dim:
+    """floor(size * factor); of a symbolic size for whole factors and their reciprocals."""
+    if isinstance(size, int) and isinstance(factor, (int, float)):
+        return int(np.floor(float(size) * factor))
+    if isinstance(factor, (int, float)) and float(factor).is_integer():
+        return size * int(factor)
+    if isinstance(factor, (int, float)) and factor > 0 and float(1 / factor).is_integer():
+        return floordiv(size, int(1 / factor))
+    raise not_known("interpolate of a symbolic size by such a factor")
 
 
 def _each(value, own) -> list:

@@ -1,10 +1,10 @@
 """Running sums. Each element sums its own prefix: n^2 additions for an axis of n, but no step waits for another."""
 from __future__ import annotations
 
-from ..ir.types import DType
+from ..ir.types import DType, TensorType
 from .builder import Builder, as_dtype
 from .composite import composite
-from .definition import example, spelled
+from .definition import example, spelled, unsupported
 from .reductions import wide
 from .rules import check_axis
 from .shape import ravel, reshaped
@@ -44,4 +44,7 @@ def cumsum(b: Builder, input, dim, dtype=None):
 
 @spelled("numpy.cumsum", "numpy.ndarray.cumsum")
 def numpy_cumsum(b: Builder, a, axis=None, dtype=None):
-    return cumsum(b, ravel(b, a) if axis is None else a, 0 if axis is None else axis, as_dtype(dtype) if dtype else None)
+    x = ravel(b, a) if axis is None else a
+    if dtype is None and x.type.dtype == DType.U8:
+        raise unsupported(f"the NumPy cumsum of {a.type}, which is uint64", "dtype=np.int64", (TensorType(x.type.shape, None),))
+    return cumsum(b, x, 0 if axis is None else axis, as_dtype(dtype) if dtype else None)

@@ -3,11 +3,11 @@ from __future__ import annotations
 
 import math
 
-from ..ir.types import DType
+from ..ir.types import DType, TensorType
 from .arithmetic import fits, is_number
-from .builder import Builder
-from .definition import TypeRuleError, spelled
-from .rules import dtype_of
+from .builder import Builder, number
+from .definition import TypeRuleError, spelled, unsupported
+from .rules import dtype_of, shape_of
 
 
 @spelled("torch.isnan", "torch.Tensor.isnan", "numpy.isnan")
@@ -48,7 +48,11 @@ def numpy_nan_to_num(b: Builder, x, copy=True, nan=0.0, posinf=None, neginf=None
 
 
 @spelled("torch.where")
-def where(b: Builder, condition, input, other):
+def where(b: Builder, condition, input=None, other=None):
+    if input is None:
+        places = (TensorType((b.unbacked(),), DType.I64),) * max(len(shape_of(condition)), 1)
+        raise unsupported("torch.where of a condition alone: the size of the result hangs on data", "torch.where(condition, a, b)",
+                          places if len(places) > 1 else (places,))
     return b.emit("select", b.cast(condition, DType.BOOL), *b.promote(input, other))
 
 
@@ -58,7 +62,7 @@ def tensor_where(b: Builder, self, condition, y):
 
 
 @spelled("numpy.where")
-def numpy_where(b: Builder, condition, x, y):
+def numpy_where(b: Builder, condition, x=None, y=None):
     return where(b, condition, x, y)
 
 
@@ -66,6 +70,8 @@ def numpy_where(b: Builder, condition, x, y):
 def masked_fill(b: Builder, input, mask, value):
     if mask.type.dtype not in (None, DType.BOOL):
         raise TypeRuleError(f"masked_fill with a mask of {mask.type}", "a bool mask", "dtype-mismatch")
+    if input.type.dtype is None:                                     # facts go on without it
+        return b.emit("select", mask, b.promote(input, value)[1], input)
     fits(value, dtype_of(input), f"masked_fill of {input.type}")
     value = b.cast(value, dtype_of(input)) if not is_number(value) else b.constant(value, dtype_of(input))
     return b.emit("select", mask, value, input)
@@ -75,9 +81,11 @@ def masked_fill(b: Builder, input, mask, value):
 def clamp(b: Builder, input, min=None, max=None):
     if min is None and max is None:
         raise TypeRuleError("clamp without bounds", "min, max or both", "argument")
-    for bound in (min, max):
+    for bound in (min, max) if b.library != "numpy" else ():
         fits(bound, input.type.dtype, f"clamp of {input.type}")
     values = b.promote(input, *(v for v in (min, max) if v is not None))
+    if values[0].type.dtype == DType.BOOL and b.library != "numpy":
+        raise TypeRuleError(f"clamp of {input.type}", "numbers", "dtype-mismatch")
     x, bounds = values[0], list(values[1:])
     if min is not None:
         x = b.emit("maximum", x, bounds.pop(0))
@@ -86,12 +94,18 @@ def clamp(b: Builder, input, min=None, max=None):
 
 @spelled("numpy.clip")
 def numpy_clip(b: Builder, a, a_min=None, a_max=None, min=None, max=None):
-    return clamp(b, a, a_min if min is None else min, a_max if max is None else max)
+    bounds = [a_min if min is None else min, a_max if max is None else max]
+    for at, bound in enumerate(bounds):
+        if isinstance(bound, int) and a.type.dtype is not None and a.type.dtype.is_int and number(bound, a.type.dtype) != bound:
+            if (bound > 0) == (at == 0):
+                raise unsupported(f"np.clip of {a.type} with {bound}", "bounds that the element type holds")
+            bounds[at] = None                                        # no element lies beyond it
+    return a if bounds == [None, None] else clamp(b, a, *bounds)
 
 
 @spelled("numpy.ndarray.clip")
 def array_clip(b: Builder, self, min=None, max=None):
-    return clamp(b, self, min, max)
+    return numpy_clip(b, self, min, max)
 
 
 @spelled("torch.clamp_min", "torch.Tensor.clamp_min")

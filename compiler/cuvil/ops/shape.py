@@ -147,7 +147,7 @@ def squeeze(b: Builder, input, dim=None):
         if any(isinstance(d, Poly) for d in dims):
             raise not_known("squeeze without an axis of a tensor with symbolic sizes")
         return reshaped(b, input, [d for d in dims if d != 1])
-    axes = {b.axis(a, input) for a in ([dim] if isinstance(dim, int) else dim)}
+    axes = b.axes(dim, input)
     return reshaped(b, input, [d for a, d in enumerate(dims) if a not in axes or d != 1])
 
 
@@ -288,8 +288,15 @@ def broadcast_to(b: Builder, input, shape):
     return expand(b, input, *sizes((shape,)))
 
 
-@spelled("torch.Tensor.repeat", "torch.tile", "torch.Tensor.tile", "numpy.tile")
+@spelled("torch.Tensor.repeat")
 def repeat(b: Builder, self, *repeats):
+    if len(sizes(repeats)) < len(shape_of(self)):
+        raise TypeRuleError(f"repeat of {self.type} by {sizes(repeats)}", f"a count for each of the {len(shape_of(self))} axes", "argument")
+    return tile(b, self, *repeats)
+
+
+@spelled("torch.tile", "torch.Tensor.tile", "numpy.tile")
+def tile(b: Builder, self, *repeats):
     """[a, b] tiled r times: (a, b) -> (r, a, s, b) -> (r*a, s*b)."""
     counts, own = sizes(repeats), shape_of(self)
     counts, own = (1,) * (len(own) - len(counts)) + counts, (1,) * (len(counts) - len(own)) + tuple(own)

@@ -9,10 +9,10 @@ import math
 from ..ir.function import Op
 from ..ir.types import TensorType
 from .activations import through
-from .arithmetic import arithmetic, float_operand
+from .arithmetic import arithmetic, float_operand, is_number
 from .builder import Builder
 from .composite import composite
-from .definition import example, spelled
+from .definition import TypeRuleError, example, spelled
 from .rules import broadcast, common, dtype_of, float_only
 
 LARGE = 1e8                                     # beyond it x^2 + 1 is x^2 in every float type, and x^2 may overflow
@@ -106,9 +106,17 @@ def _logaddexp(b: Builder, operands, attrs):
 composite("logaddexp", _infer_two("logaddexp"), _logaddexp, "log(exp(x) + exp(y)), without overflow",
           [example("torch.logaddexp(x, y)", x="f32[9]", y="f32[9]"), example("np.logaddexp(x, y)", x="f64[9]", y="f64[9]")], arity=2)
 
+def _of_two(b: Builder, name: str, input, other):
+    if b.library == "numpy":                                         # each operand becomes floats before they meet
+        return b.emit(name, *b.promote(*(v if is_number(v) else float_operand(b, v) for v in (input, other))))
+    x, y = b.promote(input, other)
+    if x.type.dtype is not None and not x.type.dtype.is_float:
+        raise TypeRuleError(f"{name} of {x.type}", "floating-point elements; cast with .float() first", "dtype-mismatch")
+    return b.emit(name, x, y)
+
+
 for _name in ("hypot", "logaddexp"):
-    spelled(f"torch.{_name}", f"torch.Tensor.{_name}", f"numpy.{_name}")(
-        lambda b, input, other, *, _name=_name: b.emit(_name, *(float_operand(b, v) for v in b.promote(input, other))))
+    spelled(f"torch.{_name}", f"torch.Tensor.{_name}", f"numpy.{_name}")(lambda b, input, other, *, _name=_name: _of_two(b, _name, input, other))
 
 
 @spelled("torch.xlogy", "torch.Tensor.xlogy", "torch.special.xlogy", examples=[example("torch.xlogy(x.trunc(), y)", x="f32[9]", y="f32[9]")])

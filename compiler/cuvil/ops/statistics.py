@@ -141,7 +141,10 @@ def _norm_order(p, default=2):
 
 @spelled("torch.norm", "torch.Tensor.norm")
 def norm(b: Builder, input, p="fro", dim=None, keepdim=False, dtype=None):
-    return fold(b, "norm", input if dtype is None else b.cast(input, dtype), dim, keepdim, p=_norm_order(p))
+    x = input if dtype is None else b.cast(input, dtype)
+    if p == 0 or p == "nuc":
+        raise unsupported(f"the norm of order {p!r}", "a number other than 0", (fold(b, "norm", x, dim, keepdim, p=2.0).type,))
+    return fold(b, "norm", x, dim, keepdim, p=_norm_order(p))
 
 
 @spelled("torch.linalg.vector_norm")
@@ -162,5 +165,6 @@ def numpy_norm(b: Builder, x, ord=None, axis=None, keepdims=False):
 def _linalg_norm(b: Builder, x, ord, dim, keepdim):
     many = len(shape_of(x)) if dim is None else 1 if isinstance(dim, int) else len(dim)
     if ord is not None and many != 1 and ord != "fro":
-        raise unsupported(f"the matrix norm of order {ord!r}", "vector norms: one axis, or the Frobenius norm")
+        whole = fold(b, "norm", x, dim, keepdim, p=2.0)
+        raise unsupported(f"the matrix norm of order {ord!r}", "vector norms: one axis, or the Frobenius norm", (whole.type,))
     return fold(b, "norm", x, dim, keepdim, p=_norm_order(ord))

@@ -15,7 +15,7 @@ from ...ops import SPELLINGS, TypeRuleError
 from ...ops.definition import unsupported
 from . import learn, marks, masks, partial, traits
 from .joins import given
-from .values import CPU, Library, Mapping, Opaque, Scalar, Sequence, Tensor, Unknown, Value, Weight
+from .values import CPU, NONE, Library, Mapping, Opaque, Scalar, Sequence, Tensor, Unknown, Value, Weight
 from .walk import VIEWS, Walk
 
 DTYPES = {"torch": {"float": DType.F32, "double": DType.F64, "half": DType.F16, "bfloat16": DType.BF16, "int": DType.I32, "long": DType.I64,
@@ -137,7 +137,9 @@ def failed(walk: Walk, error: TypeRuleError, node: cst.CSTNode, shown: str, args
 
 
 def _given(walk: Walk, name: str, args: list[Value], type: Any, node: cst.CSTNode) -> Value:
-    """A result that only facts need: an opaque op, or a tuple of them."""
+    """A result that only facts need: an opaque op, None, or a tuple of them."""
+    if type is None:
+        return NONE
     if isinstance(type, TensorType):
         return partial.opaque(walk, name, args, type, node)
     return Sequence(tuple(_given(walk, name, args, each, node) for each in type))
