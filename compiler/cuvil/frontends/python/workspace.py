@@ -35,7 +35,7 @@ class Workspace:
         self._opened: set[str] = set()
         self._fresh: dict[str, Namespace | None] = {}      # looked at since `look_again`
         self._resolved: dict[tuple[str, str, int], str | None] = {}
-        self._imports: dict[str, set[tuple[str, int]]] = {}
+        self._imports: dict[str, set[tuple[str, str, int]]] = {}           # what was looked for on behalf of each file
         self.looks = 0
         self.prototypes: dict[tuple[str, str], Any] = {}   # kept by prototypes.py
         self.analyzer: Any = None                          # kept by analysis.py
@@ -48,9 +48,9 @@ class Workspace:
 
     def asked(self, path: str) -> tuple[frozenset[str], frozenset[tuple[str, str, int]]]:
         """What the facts of a file hang on beside its text, right after they were made: the files that were read for them, and the
-        modules that were looked for, as (dotted name, importing file, level). While all these are the same, so are the facts."""
+        modules that were looked for, as arguments of `place`. While all these are the same, so are the facts."""
         files = frozenset(self._fresh) - {path}
-        return files, frozenset((dotted, importer, level) for importer in (path, *files) for dotted, level in self._imports.get(importer, ()))
+        return files, frozenset(looked for name in (path, *files) for looked in self._imports.get(name, ()))
 
     def open(self, source: Source, previous: Module | None = None) -> Namespace:
         """The namespace of a text, kept until the text changes."""
@@ -106,11 +106,15 @@ class Workspace:
 
     def resolve(self, dotted: str, importer: str, level: int = 0) -> str | None:
         """The path of a module named by an import in a file, if it lies under the root. Relative imports count from the file."""
-        folder = importer.rpartition("/")[0]
+        key = dotted, importer.rpartition("/")[0], level
+        self._imports.setdefault(importer, set()).add(key)
+        return self.place(*key)
+
+    def place(self, dotted: str, folder: str, level: int) -> str | None:
+        """The same for any file in a folder."""
         key = dotted, folder, level
-        self._imports.setdefault(importer, set()).add((dotted, level))
         if key not in self._resolved:
-            self._resolved[key] = self._resolve(dotted, Path(importer).parent, level)
+            self._resolved[key] = self._resolve(dotted, Path(folder), level)
         return self._resolved[key]
 
     def _resolve(self, dotted: str, base: Path, level: int) -> str | None:
