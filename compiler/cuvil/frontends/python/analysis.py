@@ -27,7 +27,7 @@ from .workspace import Namespace, Workspace
 
 FACT_STEPS = 20_000
 MANY = 600                                     # definitions of a file beyond which positions are not kept
-TENSOR_WORDS = ("torch", "np.", "numpy", "nn.", "F.", "jnp", "Tensor", "einops", "cuvil", "cu.", ".shape", ".view(", ".reshape(", ".mean(",
+TENSOR_WORDS = ("torch", "np.", "numpy", "cv2", "nn.", "F.", "jnp", "Tensor", "einops", "cuvil", "cu.", ".shape", ".view(", ".reshape(", ".mean(",
                 "softmax", "matmul", ".sum(", "tensor", "logits", "def forward", "def __call__", "%", ".format(", 'f"', "f'", "==", "logg")
 
 
