@@ -1,6 +1,6 @@
 """A tensor method whose result nobody takes.
 
-What: a statement that only calls a method which returns a new tensor (`masked_fill`, `clamp`, `to`, `unsqueeze`, ...).
+What: a statement that only calls a method which returns a new tensor (`masked_fill`, `clamp`, `unsqueeze`, ...).
 Why: such methods leave their tensor as it is, so the line does nothing; the in-place twin ends in an underscore.
 Example: `logits.masked_fill(banned, float("-inf"))`
 Instead: `logits = logits.masked_fill(banned, float("-inf"))`, or `logits.masked_fill_(...)`
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _START = "import torch\n\ndef f(x: torch.Tensor, m: torch.Tensor):\n"
 VALID = (
     _START + "    x = x.masked_fill(m, 0.0)\n    return x\n",
-    _START + "    x.masked_fill_(m, 0.0)\n    return x\n",
+    _START + "    y = x * 2\n    y.masked_fill_(m, 0.0)\n    return y\n",
     _START + "    x.backward()\n    return x\n",
     _START + "    x.item()\n    return x\n",
     _START + "    for _ in range(3):\n        x.matmul(m)\n    return x\n",
@@ -49,7 +49,7 @@ INVALID = (
 _WHERE = re.compile(r"^[ \t]*[\w(][^=\n]*\.[a-z]\w*\(", re.MULTILINE)
 # Cheap methods that only make another tensor. A product or a layer may be called to warm up or to be timed; these are not.
 _PURE = frozenset("""masked_fill index_fill scatter scatter_add index_add index_copy clamp clamp_min clamp_max clip unsqueeze squeeze transpose
-    permute swapaxes reshape flatten ravel repeat clone detach to type half float double bfloat16 long int bool astype add sub mul div neg abs
+    permute swapaxes reshape flatten ravel repeat clone detach astype add sub mul div neg abs
     exp log sqrt relu sigmoid tanh round floor ceil tril triu""".split())
 
 

@@ -78,7 +78,7 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
 
 def _mixed(facts: FileFacts, function: FunctionFacts) -> Iterator[Diagnostic]:
     for place, sides in _meetings(function):
-        host = next((o for o, device in sides if device.default and o.type.rank), None)
+        host = next((o for o, device in sides if device.default and o.type.rank and 0 not in o.type.shape), None)
         away = next(((o, device) for o, device in sides if not device.default and device.kind != "cpu" and o.type.rank != 0), None)
         call = _factory(function, host) if host is not None and away is not None else None
         if call is not None and call.span.path == facts.source.path:
