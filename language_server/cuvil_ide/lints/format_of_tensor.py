@@ -13,6 +13,7 @@ Silent for 0-d tensors, without a spec, with `!r` or `!s`, and when the rank is 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from cuvil.diagnostics import Diagnostic, Evidence, Fix
@@ -39,10 +40,35 @@ INVALID = (
     Invalid(_START + "    return »'{:.3f}'.format(x)«\n", "[4, 3]"),
     Invalid(_START + "    return »'%.3f' % (x,)«\n", "12 elements"),
     Invalid(_START + "    return »'%.3f' % x«\n", "12 elements"),
+    # The shape comes in with a call.
+    Invalid("import torch\n\ndef show(top):\n    print(f'scores: »{top:.3f}«')\n\ndef run():\n    show(torch.zeros(5, 4).max(dim=1).values)\n", "[5]"),
 )
+
+HOW = Fix("display", "format one element (.item(), .mean()), or leave the format spec out")
 
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
+    seen = set()
+    for finding in chain(_written(facts), _brought(facts)):
+        if finding.span not in seen:
+            seen.add(finding.span)
+            yield finding
+
+
+def _brought(facts: FileFacts) -> Iterator[Diagnostic]:
+    """F-strings of functions that a call in this file reaches: the caller brings the shapes."""
+    from cuvil.frontends.python.values import Tensor
+    for function in facts.functions:
+        for call in function.calls:
+            if call.name == "builtins.format" and call.context.callers and call.span.path == facts.source.path and isinstance(call.args[0], Tensor):
+                type = call.args[0].type
+                if type.rank:
+                    spec = call.args[1].value
+                    yield RULE.finding(f"the format {spec!r} needs one number, and this is a tensor of shape {_shape(type)}: a tensor with axes takes no format spec",
+                                       call.span, (Evidence(call.context.callers[0], f"called from here, it has type {type}"),), HOW)
+
+
+def _written(facts: FileFacts) -> Iterator[Diagnostic]:
     from cuvil.frontends.python.values import Tensor
     for use in uses(facts):
         for field in use.fields:
@@ -56,7 +82,7 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
             yield RULE.finding(
                 f"the format {shown} needs one number, and {facts.source.slice(where)} is a tensor of shape {_shape(value.type)}: {reason}",
                 facts.module.span(use.node), (Evidence(where, f"has type {value.type}"),),
-                Fix("display", "format one element (.item(), .mean()), or leave the format spec out"))
+                HOW)
 
 
 def _fails(field: Field, type: TensorType) -> str:

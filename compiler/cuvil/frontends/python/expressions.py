@@ -77,9 +77,14 @@ def formatted(walk: Walk, node: cst.FormattedString) -> Value:
             text = None if text is None else text + part.value
             continue
         value = walk.evaluate(part.expression)
+        spec = ""
         for inner in part.format_spec or ():
             if isinstance(inner, cst.FormattedStringExpression):
                 walk.evaluate(inner.expression)
+            else:
+                spec += inner.value
+        if spec and not part.conversion:
+            records.formatted(walk, value, spec, part)
         plain = isinstance(value, Scalar) and isinstance(value.value, (int, str)) and not part.format_spec and not part.conversion
         text = text + str(value.value) if plain and text is not None else None
     return walk.unknown("a formatted string", node) if text is None else Scalar(text)

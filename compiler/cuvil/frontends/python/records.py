@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import libcst as cst
 
 from .facts import AssignFact, BranchFact, CallFact, WriteFact
-from .values import Instance, Library, Sequence, Tensor, Untyped, UserClass, UserFunction, Value
+from .values import Instance, Library, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, UserFunction, Value
 from .walk import Walk
 from .workspace import dotted
 
@@ -42,6 +42,13 @@ def called(walk: Walk, function: Value, args: list[Value], keywords: dict[str, V
             receiver, name = function, getattr(function.of, "name", "")
     walk.calls[key] = node, CallFact(walk.span(node), name, tuple(args), tuple(keywords.items()), result, receiver, node is walk.statement,
                                      training, walk.context)
+
+
+def formatted(walk: Walk, value: Value, spec: str, node: cst.FormattedStringExpression) -> None:
+    """`{value:spec}` in an f-string: what Python calls format(value, spec) for."""
+    key = _new(walk, walk.calls, node)
+    if key is not None:
+        walk.calls[key] = node, CallFact(walk.span(node), "builtins.format", (value, Scalar(spec)), (), Unknown("a formatted string"), context=walk.context)
 
 
 def branch(walk: Walk, kind: str, test: Value, node: cst.CSTNode) -> None:
