@@ -16,13 +16,13 @@ from .values import Instance, Library, Scalar, Sequence, Tensor, Unknown, Untype
 from .walk import Walk
 from .workspace import dotted
 
-MOST = 4000                                    # facts of one kind in one walk; beyond it a function is too large to be read by rules
+MOST, MOST_INSIDE = 4000, 1500                 # facts of one kind in one walk, and of those the facts of called functions
 Fact = TypeVar("Fact", CallFact, BranchFact, AssignFact, WriteFact)
 
 
 def _new(walk: Walk, kept: dict, node: cst.CSTNode) -> tuple[int, int] | None:
     """The key of a fact that is not there yet, or None."""
-    if walk.quiet or len(kept) >= MOST:
+    if walk.quiet or len(kept) >= (MOST_INSIDE if walk.frame.chain else MOST):
         return None
     key = id(node), walk.frame.chain
     return None if key in kept else key

@@ -92,6 +92,7 @@ class Walk:
         self.branches: dict[tuple[int, int], tuple[cst.CSTNode, BranchFact]] = {}
         self.assigns: dict[tuple[int, int], tuple[cst.CSTNode, AssignFact]] = {}
         self.writes: dict[tuple[int, int], tuple[cst.CSTNode, WriteFact]] = {}
+        self.spans: dict[int, Span] = {}
         self.context: Context = HERE                       # what is around the code that is walked: context.py
         self.statement: cst.CSTNode | None = None          # the expression that is a statement of its own
         self.host: Device | None = HOST                    # where tensors are made without device=; None: a default device was set
@@ -121,6 +122,7 @@ class Walk:
         self.leaving: list[dict[str, Value]] | None = None # in a loop of unknown length: the names at each `break` and `continue`
         self.building = 0                                  # > 0 while an `__init__` is walked
         self.created: list[Instance] = []                  # objects made by the `__init__` being walked
+        self.naming = False                                # a statement of a module is walked for a name it binds: its effects are left out
         self.facts_only = False                            # walked for facts, with nothing given: no call of it is compiled
         self.assume = False                                # take documented shapes and defaults as true: assumed.py
         self.everywhere: dict[Definition, dict[int, tuple[cst.CSTNode, TensorType, str]]] | None = None      # filled by assumed.note
@@ -135,7 +137,10 @@ class Walk:
     # --- places ---------------------------------------------------------------------------------------------------
 
     def span(self, node: cst.CSTNode) -> Span:
-        return self.frame.definition.span(node, self.frame.namespace.path)
+        found = self.spans.get(id(node))
+        if found is None:                                  # trees outlive a walk, so the id stays the node's own
+            found = self.spans[id(node)] = self.frame.definition.span(node, self.frame.namespace.path)
+        return found
 
     def origin(self, node: cst.CSTNode) -> Origin:
         return Origin(self.span(node), type(node).__name__, self.frame.callers)
