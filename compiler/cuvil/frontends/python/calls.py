@@ -150,7 +150,7 @@ def follow(walk: Walk, function: UserFunction, args: list[Value], keywords: dict
         args = [function.receiver, *args]
     if isinstance(function.node, cst.FunctionDef) and function.node.asynchronous is not None:
         return walk.refuse("a coroutine is not compiled", node)
-    frame = Frame(function.module, function.definition, closure=function.closure, callers=(walk.span(node), *walk.frame.callers),
+    frame = Frame(function.module, function.definition, closure=function.closure, callers=(walk.span(node), *walk.frame.callers) if node is not None else walk.frame.callers,
                   function=function, chain=hash((walk.frame.chain, id(node))))
     alike = summaries.key(walk, function, args, keywords) if walk.facts_only else None
     if alike is not None and alike in walk.summaries:

@@ -26,6 +26,8 @@ SCRATCH = 1 << 40                            # op ids of `__init__` never meet t
 
 def find_member(walk: Walk, cls: UserClass, name: str, depth: int = 0) -> tuple[UserClass, Definition] | None:
     """The function or statement that defines a name in a class or, by its bases in order, in one it derives from."""
+    if name in SET_UP and of_library(cls):
+        return None
     key = f"{cls.name}.{name}"
     found = cls.module.find(key)
     walk.used[cls.module.path, key] = found
@@ -38,6 +40,17 @@ def find_member(walk: Walk, cls: UserClass, name: str, depth: int = 0) -> tuple[
                 if found is not None:
                     return found
     return None
+
+
+# Base classes of transformers and diffusers, whose set-up is a thousand lines about files, devices and quantisation, and one about us:
+# `self.config = config`. They are taken for what they are to a model.
+LIBRARY_CLASSES = {"PreTrainedModel": "modeling_utils.py", "ModelMixin": "modeling_utils.py", "ConfigMixin": "configuration_utils.py",
+                   "PreTrainedConfig": "configuration_utils.py", "PretrainedConfig": "configuration_utils.py"}
+SET_UP = frozenset(("__init__", "post_init", "__post_init__", "__new__", "__init_subclass__", "_init_weights", "init_weights", "__getattr__", "__setattr__"))
+
+
+def of_library(cls: UserClass) -> bool:
+    return cls.name in LIBRARY_CLASSES and cls.module.path.endswith(LIBRARY_CLASSES[cls.name])
 
 
 def bases(walk: Walk, cls: UserClass) -> list[Value]:
@@ -140,7 +153,15 @@ def instantiate(walk: Walk, cls: UserClass, args: list[Value], keywords: dict[st
     if any(name.startswith("dataclasses.") for name in names):
         return _dataclass(walk, cls, instance, args, keywords, node)
     found = find_member(walk, cls, "__init__")
+    if found is None and args and any(isinstance(base, Library) and base.name in DICTS for base in bases(walk, cls)):
+        instance.attributes[ITEMS] = args[0]
+        return instance
     if found is None:
+        after = find_member(walk, cls, "__post_init__")
+        if after is not None:
+            function = member_value(walk, *after, "__post_init__", instance, node)
+            if isinstance(function, UserFunction):
+                apart(walk, instance, cls, lambda: calls.follow(walk, function, [], {}, node))
         instance.complete = not unknown_base and not (args or keywords)
         return instance
     function = member_value(walk, *found, "__init__", instance, node)
@@ -150,6 +171,10 @@ def instantiate(walk: Walk, cls: UserClass, args: list[Value], keywords: dict[st
     apart(walk, instance, cls, lambda: calls.follow(walk, function, args, keywords, node))
     instance.complete = instance.complete and not unknown_base
     return instance
+
+
+DICTS = ("collections.OrderedDict", "builtins.dict")
+ITEMS = "{}"                                           # the attribute under which an object that is a dict keeps what it holds
 
 
 def apart(walk: Walk, instance: Instance, cls: UserClass, work) -> None:

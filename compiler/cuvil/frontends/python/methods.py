@@ -4,7 +4,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...ir.dims import Poly
-from . import classes, joins, operators
+from . import classes, joins, operators, subscripts
 from .pythons import FUNCTIONS, iterate, one_of, python, worked_out
 from .values import NONE, Device, Instance, Many, Mapping, Scalar, Sequence, Tensor, Value, Weight
 from .walk import Walk
@@ -81,6 +81,14 @@ def numel(walk: Walk, args, keywords, node) -> Value | None:
     return walk.unknown("the shape of a tensor is not known", node)
 
 
+@python("collections.OrderedDict.__getitem__", "builtins.dict.__getitem__")
+def item_of_object(walk: Walk, args, keywords, node) -> Value | None:
+    match args:
+        case [Instance() as instance, key] if isinstance(instance.attributes.get(classes.ITEMS), Mapping):
+            return subscripts.get(walk, instance.attributes[classes.ITEMS], key, node)
+    return walk.unknown("a key that is not known", node)
+
+
 @python("builtins.dict.get")
 def get(walk: Walk, args, keywords, node) -> Value | None:
     match args:
@@ -134,6 +142,8 @@ def formatted(walk: Walk, args, keywords, node) -> Value | None:
 
 @python("torch.nn.Module.__init__", "builtins.object.__init__")
 def module_setup(walk: Walk, args, keywords, node) -> Value | None:
+    if len(args) > 1 and isinstance(args[0], Instance) and walk.building:      # PreTrainedModel keeps its configuration
+        args[0].attributes.setdefault("config", args[1])
     return args[0] if args else NONE
 
 

@@ -10,9 +10,10 @@ import builtins
 import libcst as cst
 
 from ...cst import Definition
+from . import decorating
 from .context import MODULE_LEVEL
 from .modules import of_the_file
-from .values import NONE, Library, Scalar, Sequence, Unknown, UserClass, UserFunction, UserModule, Value
+from .values import NONE, Either, Library, Partial, Scalar, Sequence, Unknown, UserClass, UserFunction, UserModule, Value
 from .walk import Frame, Walk
 from .workspace import Namespace, dotted, library
 
@@ -67,8 +68,12 @@ def _same_everywhere(value: Value) -> bool:
             return inner is None or isinstance(inner, (bool, int, float, str))
         case Sequence(items=tuple() as items):
             return all(map(_same_everywhere, items))
-        case Unknown(reason="a module that was not found" | "a name that its module does not define"):
+        case Unknown(reason="a module that was not found" | "a name that its module does not define" | "a formatted string" | "an isinstance test"):
             return True
+        case Either(options=options):
+            return all(map(_same_everywhere, options))
+        case Partial(function=function, args=args, keywords=keywords):
+            return all(map(_same_everywhere, (function, *args, *(value for _, value in keywords))))
     return False
 
 
@@ -80,7 +85,9 @@ def _defined(walk: Walk, namespace: Namespace, word: str, definition: Definition
         return UserClass(definition.name, node, namespace)
     if definition.tree is None:
         return Unknown("a statement that does not parse")
+    outer, walk.naming = walk.naming, True
     frame = run_apart(walk, Frame(namespace, definition), lambda: [walk.execute(each) for each in definition.tree.nodes])
+    walk.naming = outer
     for name, value in frame.names.items():
         walk.fix(value, f"`{name}` belongs to the module")
         of_the_file(namespace.source.text, definition, name, value)
@@ -105,15 +112,23 @@ def run_apart(walk: Walk, frame: Frame, work) -> Frame:
 
 def function_value(walk: Walk, namespace: Namespace, definition: Definition, owner: UserClass | None = None,
                    receiver: Value | None = None) -> Value:
-    for name in decorators(walk, namespace, definition.node):
-        if not name.startswith(TRANSPARENT):
-            return Unknown("a function with an unknown decorator")
+    if not all(transparent(walk, namespace, decorator) for decorator in definition.node.decorators):
+        return Unknown("a function with an unknown decorator")
     return UserFunction(definition.name, definition.node, namespace, receiver, (), owner, definition)
 
 
 def decorators(walk: Walk, namespace: Namespace, node: cst.FunctionDef | cst.ClassDef) -> list[str]:
     """The full dotted names of decorators, "" for what is not a name."""
     return [decorator_name(walk, namespace, decorator) for decorator in node.decorators]
+
+
+def transparent(walk: Walk, namespace: Namespace, decorator: cst.Decorator) -> bool:
+    """What the decorated function gives is what its body gives."""
+    if decorator_name(walk, namespace, decorator).startswith(TRANSPARENT):
+        return True
+    name = dotted(decorator.decorator.func if isinstance(decorator.decorator, cst.Call) else decorator.decorator)
+    value = global_value(walk, namespace, name, None) if name and "." not in name and name not in decorating.SEEN_THROUGH else NONE
+    return decorating.seen_through(name.rpartition(".")[2], value)
 
 
 def decorator_name(walk: Walk, namespace: Namespace, decorator: cst.Decorator) -> str:

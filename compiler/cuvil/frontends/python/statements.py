@@ -30,7 +30,7 @@ def block(walk: Walk, node) -> str | None:
 
 @statement(cst.Expr, form="evaluated for its ops; a string is documentation")
 def expression_statement(walk: Walk, node: cst.Expr) -> None:
-    if not isinstance(node.value, (cst.SimpleString, cst.ConcatenatedString)):
+    if not isinstance(node.value, (cst.SimpleString, cst.ConcatenatedString)) and not (walk.naming and walk.frame.function is None):
         walk.statement = node.value
         walk.evaluate(node.value)
 
@@ -56,6 +56,8 @@ def import_(walk: Walk, node) -> None:
 
 @statement(cst.Assign, form="names the value: its op takes the name as label")
 def assignment(walk: Walk, node: cst.Assign) -> None:
+    if walk.naming and walk.frame.function is None and all(isinstance(target.target, (cst.Subscript, cst.Attribute)) for target in node.targets):
+        return
     value = walk.evaluate(node.value)
     for target in node.targets:
         assign(walk, target.target, value)
@@ -348,8 +350,7 @@ def try_(walk: Walk, node) -> str | None:
 @statement(cst.FunctionDef, form="a function that is followed where it is called")
 def function_definition(walk: Walk, node: cst.FunctionDef) -> None:
     frame = walk.frame
-    names = scope.decorators(walk, frame.namespace, node)
-    known = all(name.startswith(scope.TRANSPARENT) for name in names)
+    known = all(scope.transparent(walk, frame.namespace, decorator) for decorator in node.decorators)
     frame.names[node.name.value] = UserFunction(node.name.value, node, frame.namespace, closure=(frame, *frame.closure),
                                                 definition=frame.definition) if known else Unknown("a function with an unknown decorator")
 
