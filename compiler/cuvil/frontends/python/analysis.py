@@ -19,9 +19,10 @@ from .capture import deep_enough, walked
 from .context import MODULE_LEVEL
 from .devices import host_of
 from .facts import ExpressionFact, FileFacts, FunctionFacts
+from .members import class_facts
 from .records import settled
 from .signatures import MAY_BE_NONE
-from .values import Tensor, Unknown, Untyped, Value
+from .values import Either, Tensor, Unknown, Untyped, Value
 from .walk import Frame, OutOfBudget, Walk
 from .workspace import Namespace, Workspace
 
@@ -90,7 +91,7 @@ class Analyzer:
             self._kept.popitem(last=False)
         expressions, problems, calls, writes, branches, assigns = map(tuple, top)
         return FileFacts(source, module, tuple(functions), expressions, problems, understood, unknown, module.stale, calls, pending, writes, branches,
-                         assigns, targets=self.workspace.targets)
+                         assigns, class_facts(self.workspace, namespace, functions), self.workspace.targets)
 
     def brought(self, facts: FileFacts) -> FileFacts:
         """The facts, with what callers in the file and documentation bring to its functions: assumed.py. For what is shown, not for rules."""
@@ -138,12 +139,13 @@ class Analyzer:
             line, column = definition.error_place
             outcome.refusal = CuvilError(f"syntax error: {definition.error}", Span(path, line, column, line, column + 1))
         made, function = facts_of(walk, path, definition), outcome.function
-        if outcome.refusal is not None and any(v == MAY_BE_NONE for v in map(reason_of, outcome.parameters.values())) and not definition.stale:
+        if outcome.refusal is not None and any(map(may_be_none, outcome.parameters.values())) and not definition.stale:
             _, plain = walked(self.workspace, FACT_STEPS, namespace, definition, {})      # as it is compiled: with its defaults
-            function, outcome.refusal = plain.function, plain.refusal
+            if plain.refusal is None:
+                function, outcome.refusal = plain.function, None
         facts = replace(blank, function=function, refusal=outcome.refusal, entry=outcome.entry, expressions=made,
                         problems=tuple(walk.problems.values()), parameters=tuple(outcome.parameters.items()),
-                        result=outcome.result, **_records(walk))
+                        result=outcome.result, reads=tuple(walk.reads.values()), **_records(walk))
         if len(namespace.syntax.definitions) > MANY:
             definition.tree.forget()
         return Kept(facts, walk.used, *statistics(made), tuple(node for node, _ in walk.seen.values()))
@@ -220,7 +222,7 @@ def understood(source: Source, workspace: Workspace | None = None) -> FileFacts:
     return workspace.analyzer.brought(facts)
 
 
-def reason_of(value: Value) -> str:
-    return value.reason if isinstance(value, Unknown) else ""
+def may_be_none(value: Value) -> bool:
+    return isinstance(value, Either) or isinstance(value, Unknown) and value.reason == MAY_BE_NONE
 
 

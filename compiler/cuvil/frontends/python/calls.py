@@ -4,7 +4,7 @@ from __future__ import annotations
 import libcst as cst
 
 from ...ops import SPELLINGS
-from . import classes, context, devices, joins, layers, modes, objects, pythons, records, regions, scope, summaries
+from . import classes, context, devices, hub, joins, layers, modes, objects, pythons, records, regions, scope, summaries
 from .facts import Context
 from .library import apply, dtype_named
 from .modules import given_away
@@ -148,9 +148,12 @@ def follow(walk: Walk, function: UserFunction, args: list[Value], keywords: dict
                            f"at most {SAME_FUNCTION} calls of one function inside another")
     if function.receiver is not None:
         args = [function.receiver, *args]
+    said = hub.known(walk, function, args, keywords, node)
+    if said is not None:
+        return said
     if isinstance(function.node, cst.FunctionDef) and function.node.asynchronous is not None:
         return walk.refuse("a coroutine is not compiled", node)
-    frame = Frame(function.module, function.definition, closure=function.closure, callers=(walk.span(node), *walk.frame.callers) if node is not None else walk.frame.callers,
+    frame = Frame(function.module, function.definition, closure=function.closure, callers=walk.frame.callers if node is None else (walk.span(node), *walk.frame.callers),
                   function=function, chain=hash((walk.frame.chain, id(node))))
     alike = summaries.key(walk, function, args, keywords) if walk.facts_only else None
     if alike is not None and alike in walk.summaries:

@@ -14,7 +14,7 @@ from ...ir.function import Op
 from ...ops.builder import Builder
 from . import calls, scope
 from .context import MODULE_LEVEL
-from .values import Deferred, Either, Instance, Library, Many, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, UserFunction, Value, Weight
+from .values import NONE, Deferred, Either, Instance, Library, Many, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, UserFunction, Value, Weight
 from .walk import Frame, Walk
 
 MODULE = "torch.nn.Module"
@@ -51,6 +51,10 @@ SET_UP = frozenset(("__init__", "post_init", "__post_init__", "__new__", "__init
 
 def of_library(cls: UserClass) -> bool:
     return cls.name in LIBRARY_CLASSES and cls.module.path.endswith(LIBRARY_CLASSES[cls.name])
+
+
+def of_config(walk: Walk, cls: UserClass, depth: int = 0) -> bool:
+    return of_library(cls) or depth < 8 and any(isinstance(base, UserClass) and of_config(walk, base, depth + 1) for base in bases(walk, cls))
 
 
 def bases(walk: Walk, cls: UserClass) -> list[Value]:
@@ -145,7 +149,7 @@ def super_attribute(walk: Walk, value: Library, name: str, node: cst.CSTNode) ->
 
 def instantiate(walk: Walk, cls: UserClass, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode | None) -> Value:
     """An object of a user's class: its `__init__` is walked apart, so that what it computes costs the function nothing."""
-    instance = Instance(cls, training=True)
+    instance = Instance(cls, training=True if derives(walk, cls, MODULE) else None)
     if sum(each is cls.node for each in walk.active) >= 3:
         return walk.unknown("a class that contains itself", node)
     names = scope.decorators(walk, cls.module, cls.node)
@@ -157,6 +161,11 @@ def instantiate(walk: Walk, cls: UserClass, args: list[Value], keywords: dict[st
         instance.attributes[ITEMS] = args[0]
         return instance
     if found is None:
+        rope = find_member(walk, cls, "rope_parameters")
+        if rope is not None and of_config(walk, cls):
+            instance.attributes["rope_parameters"] = member_value(walk, *rope, "rope_parameters", None, node)
+            if instance.attributes["rope_parameters"] == NONE:           # its set-up fills in the plain rule
+                instance.attributes["rope_parameters"] = Mapping({"rope_type": Scalar("default"), "rope_theta": Scalar(10000.0)})
         after = find_member(walk, cls, "__post_init__")
         if after is not None:
             function = member_value(walk, *after, "__post_init__", instance, node)

@@ -25,6 +25,11 @@ MODELS = {"input_ids": (2, DType.I64), "attention_mask": (2, None), "position_id
           "decoder_attention_mask": (2, None), "decoder_inputs_embeds": (3, None), "pixel_mask": (3, None), "bool_masked_pos": (2, DType.BOOL),
           "input_features": (3, None), "input_values": (2, None), "pixel_values_videos": (5, None), "labels": (None, DType.I64)}
 
+# Words for activations, which have the type of the weights they meet. No type is known of other words.
+ACTIVATIONS = frozenset(("x", "hidden_states", "inputs_embeds", "pixel_values", "query", "key", "value", "image", "images", "features", "sample", "latents",
+                         "encoder_hidden_states", "decoder_inputs_embeds", "pixel_values_videos", "input_features", "input_values", "residual", "hidden_state",
+                         "image_embeds", "temb", "emb", "feat", "tokens", "feature_map", "feature_maps", "query_states", "key_states", "value_states"))
+
 
 def documented(node: cst.FunctionDef, text: str) -> dict[str, tuple[int | None, DType | None]]:
     """Parameter -> (number of axes, element type) as the function's text says it. Two that disagree say nothing."""
@@ -42,6 +47,9 @@ def documented(node: cst.FunctionDef, text: str) -> dict[str, tuple[int | None, 
                 seen[name] = rank if seen.get(name, rank) == rank else None
     for name, rank in seen.items():
         found[name] = rank, found.get(name, (None, None))[1]
+    for name in names & ACTIVATIONS:
+        rank, dtype = found.get(name, (None, None))
+        found[name] = rank, dtype or DType.F32
     return found
 
 

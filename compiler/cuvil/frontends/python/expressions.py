@@ -144,7 +144,10 @@ def set_(walk: Walk, node: cst.Set) -> Value:
 
 @expression(cst.Attribute, form="a size, dtype or property of a tensor; a weight of a module (`parameter`); a name of a library")
 def attribute(walk: Walk, node: cst.Attribute) -> Value:
-    return walk.resolve(attributes.get(walk, walk.evaluate(node.value), node.attr.value, node))
+    of = walk.evaluate(node.value)
+    if walk.frame is walk.recording and isinstance(of, Instance) and isinstance(node.value, cst.Name) and node.value.value == "self":
+        walk.reads[id(node)] = node.attr.value, walk.span(node)
+    return walk.resolve(attributes.get(walk, of, node.attr.value, node))
 
 
 @expression(cst.Subscript, form="`slice`, `reshape`, `gather`: basic indexing, and indexing by integer tensors")

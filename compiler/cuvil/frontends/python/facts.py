@@ -208,6 +208,7 @@ class FunctionFacts:
     writes: tuple[WriteFact, ...] = ()
     branches: tuple[BranchFact, ...] = ()
     assigns: tuple[AssignFact, ...] = ()
+    reads: tuple[tuple[str, Span], ...] = ()      # attributes of self that a method reads, and where
 
     @cached_property
     def by_span(self) -> dict[Span, ExpressionFact]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import libcst as cst
 
 from ...ops import TypeRuleError
-from ...ops.layers import LAYERS
+from ...ops.layers import LAYERS, MadeLayer
 from . import calls, joins, learn
 from .classes import find_member, member_value, register
 from .context import within
@@ -49,7 +49,7 @@ def library_class(walk: Walk, name: str, args: list[Value], keywords: dict[str, 
     for key, value in given.items():
         instance.attributes[key] = value if not _python(value) else Scalar(value)
     try:
-        ctor = {key: value if _python(value) else plain(walk, value, "torch", []) for key, value in given.items()}
+        ctor = {key: value if _python(value) else _made(value) or plain(walk, value, "torch", []) for key, value in given.items()}
         weights = layer.parameters(**ctor)
     except Silent as silent:
         instance.complete = False
@@ -74,6 +74,13 @@ def _size(walk: Walk, instance: Instance, key: str, layer: str, value: Value) ->
         instance.assumed = f"{key} of {layer}"
         return Scalar(walk.fresh_symbol(key))
     return value
+
+
+def _made(value: Value) -> MadeLayer | None:
+    """A layer that is an argument of another one."""
+    if isinstance(value, Instance) and isinstance(value.of, Library) and value.of.name in LAYERS and value.constructor is not None:
+        return MadeLayer(LAYERS[value.of.name], value.constructor)
+    return None
 
 
 def _python(value: object) -> bool:

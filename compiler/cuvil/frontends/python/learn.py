@@ -146,7 +146,7 @@ def dtypes_met(walk: Walk) -> dict[int, DType]:
             if len(known) == 1:
                 for at in operands:
                     while at.type.dtype is None and at.name != "input" and at.operands and at.operands[0] in made:
-                        at = made[at.operands[0]]
+                        at = next((made[i] for i in at.operands if i in made and made[i].type.dtype is None), made[at.operands[0]])
                     if at.name == "input" and at.type.dtype is None:
                         found.setdefault(at.attr("index"), *known)
     return found

@@ -46,7 +46,8 @@ def key(walk: Walk, function: UserFunction, args: list[Value], keywords: dict[st
     if not isinstance(function.receiver, Instance) or walk.building or function.closure:
         return None
     try:
-        return (id(function.node), walk.context.loops == (), form(walk, function.receiver, 0), tuple(form(walk, arg, 0) for arg in args),
+        around = walk.context
+        return (id(function.node), around.loops == (), around.grad, around.regions, around.autocast, form(walk, function.receiver, 0), tuple(form(walk, arg, 0) for arg in args),
                 tuple((name, form(walk, value, 0)) for name, value in sorted(keywords.items())))
     except (Unlike, TypeError):
         return None
@@ -61,7 +62,7 @@ def form(walk: Walk, value: Value, depth: int) -> Any:
             value = walk.resolve(value)
             if not isinstance(value, Tensor):
                 return form(walk, value, depth + 1)
-            return "tensor", value.type.shape, value.type.dtype, value.library, value.mask, value.marks
+            return "tensor", value.type.shape, value.type.dtype, value.library, value.mask, value.marks, value.device, value.grad, value.inference
         case Weight():
             return "weight", value.type.shape, value.type.dtype
         case Deferred(tensor=tensor):

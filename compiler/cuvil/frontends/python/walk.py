@@ -93,6 +93,7 @@ class Walk:
         self.assigns: dict[tuple[int, int], tuple[cst.CSTNode, AssignFact]] = {}
         self.writes: dict[tuple[int, int], tuple[cst.CSTNode, WriteFact]] = {}
         self.spans: dict[int, Span] = {}
+        self.reads: dict[int, tuple[str, Span]] = {}       # attributes of self read by the function itself
         self.context: Context = HERE                       # what is around the code that is walked: context.py
         self.statement: cst.CSTNode | None = None          # the expression that is a statement of its own
         self.host: Device | None = HOST                    # where tensors are made without device=; None: a default device was set
