@@ -28,9 +28,14 @@ CASES = [
     ("ConvTranspose2d", (4, 2, 3), {"stride": 2, "output_padding": 1, "groups": 2}, (1, 4, 3, 5)), ("ConvTranspose1d", (2, 3, 2), {"padding": 1}, (2, 2, 5)),
     ("PReLU", (3,), {}, (2, 3, 4)), ("GRUCell", (3, 4), {}, (2, 3)), ("LSTMCell", (3, 4), {"bias": False}, (2, 3)),
     ("Upsample", (), {"scale_factor": 2}, (1, 2, 3, 3)), ("ZeroPad2d", ((1, 0, 2, 1),), {}, (1, 1, 3, 3)),
+    ("BatchNorm3d", (3,), {}, (2, 3, 2, 4, 4)), ("SELU", (), {}, (4,)), ("Softsign", (), {}, (4,)), ("Tanhshrink", (), {}, (4,)),
+    ("Threshold", (0.1, -2.0), {}, (4,)), ("Softmin", (1,), {}, (2, 3)), ("Softmax2d", (), {}, (2, 3, 2, 2)), ("PixelShuffle", (2,), {}, (1, 8, 2, 3)),
+    ("UpsamplingNearest2d", (), {"scale_factor": 2}, (1, 2, 3, 3)), ("UpsamplingBilinear2d", ((5, 4),), {}, (1, 2, 3, 3)),
+    ("ZeroPad1d", (2,), {}, (1, 2, 3)), ("ZeroPad3d", (1,), {}, (1, 2, 3, 2, 2)), ("ConstantPad1d", ((1, 2), 0.5), {}, (1, 2, 3)),
+    ("ConstantPad2d", (1, 2.0), {}, (1, 2, 3, 3)), ("ConstantPad3d", (1, -1.0), {}, (1, 2, 3, 2, 2)),
 ]
 
-LOSSES = ["MSELoss", "L1Loss", "SmoothL1Loss", "BCEWithLogitsLoss", "NLLLoss", "CrossEntropyLoss"]
+LOSSES = ["KLDivLoss", "MSELoss", "L1Loss", "SmoothL1Loss", "BCEWithLogitsLoss", "NLLLoss", "CrossEntropyLoss"]
 
 
 @pytest.mark.parametrize("name, args, keywords, shape", CASES, ids=[f"{n}{a}{k}" for n, a, k, _ in CASES])
@@ -60,8 +65,8 @@ def test_multihead_attention(masks, batch_first):
 
 
 def test_every_layer_is_tested():
-    assert {f"torch.nn.{n}" for n in (*LOSSES, *(c[0] for c in CASES))} | {"torch.nn.MultiheadAttention", "torch.nn.Embedding"} >= set(LAYERS) - {
-        "torch.nn.Dropout1d", "torch.nn.Dropout2d", "torch.nn.AlphaDropout"}
+    assert {f"torch.nn.{n}" for n in (*LOSSES, *(c[0] for c in CASES))} | {"torch.nn.MultiheadAttention", "torch.nn.Embedding", "torch.nn.CosineSimilarity"} >= {n for n, each in LAYERS.items() if not each.typed} - {
+        *(f"torch.nn.{n}" for n in ("Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout", "SyncBatchNorm"))}
 
 
 def test_embedding():
@@ -103,3 +108,22 @@ def check(name, args, keywords, real, inputs, expected, options=None, tensors=No
     [value] = run(function, [x.numpy() for x in everything], {k: v.numpy() for k, v in state.items()})
     assert function.by_id[result.id].type.shape == tuple(expected.shape)
     np.testing.assert_allclose(value, expected.detach().numpy(), rtol=1e-5, atol=2e-6)
+
+
+def test_cosine_similarity():
+    torch.manual_seed(0)
+    x, y = torch.randn(3, 4), torch.randn(3, 4)
+    check("torch.nn.CosineSimilarity", (), {"dim": -1}, torch.nn.CosineSimilarity(dim=-1), [x, y], torch.nn.CosineSimilarity(dim=-1)(x, y))
+
+
+@pytest.mark.parametrize("name, args, keywords", [
+    ("LSTM", (3, 4, 2), {"bidirectional": True, "proj_size": 2}), ("GRU", (3, 4), {"bias": False}), ("RNN", (3, 4), {}), ("RNNCell", (3, 4), {}),
+    ("TransformerEncoderLayer", (8, 2, 16), {}), ("TransformerDecoderLayer", (8, 2, 16), {"bias": False}), ("Transformer", (8, 2, 1, 2, 16), {}),
+    ("Conv3d", (4, 6, 3), {"groups": 2}), ("ConvTranspose3d", (4, 6, (1, 2, 3)), {"groups": 2, "bias": False}), ("Bilinear", (2, 3, 4), {}),
+    ("InstanceNorm2d", (3,), {"affine": True, "track_running_stats": True}), ("EmbeddingBag", (5, 3), {}),
+    ("MultiheadAttention", (8, 2), {"kdim": 4, "vdim": 6, "add_bias_kv": True})])
+def test_parameters_of_layers_that_are_only_typed(name, args, keywords):
+    state = getattr(torch.nn, name)(*args, **keywords).state_dict()
+    layer = LAYERS[f"torch.nn.{name}"]
+    types = layer.parameters(**layer.arguments(args, keywords))
+    assert {k: t.shape for k, t in types.items()} == {k: tuple(v.shape) for k, v in state.items() if v.is_floating_point()}

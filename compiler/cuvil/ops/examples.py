@@ -14,7 +14,7 @@ from ..ir.types import DType, TensorType
 from .array import np
 from .builder import Builder
 from .definition import DEFINITIONS, SPELLING_EXAMPLES, SPELLINGS, Example, Values, call
-from .layers import LAYERS, Layer
+from .layers import LAYERS, Layer, MadeLayer
 from .meaning import round_bf16
 
 METHODS = {"torch": "torch.Tensor.", "numpy": "numpy.ndarray."}
@@ -91,6 +91,8 @@ def _plain(value: Any) -> Any:
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, slice):
         return slice(_plain(value.start), _plain(value.stop), _plain(value.step))
+    if isinstance(value, _Layer):
+        return MadeLayer(value.layer, value.constructor)
     if hasattr(value, "_fields"):
         return type(value)(*map(_plain, value))
     return type(value)(map(_plain, value)) if type(value) in (tuple, list) else value
@@ -121,6 +123,9 @@ class _Layer:
     def __init__(self, b: Builder, layer: Layer, args: list[Any], keywords: dict[str, Any]) -> None:
         self.b, self.layer, self.constructor = b, layer, layer.arguments(args, keywords)
 
+    def eval(self) -> _Layer:
+        return self
+
     def __call__(self, *args, **keywords):
         weights = {name: self.b.parameter(name, type) for name, type in self.layer.parameters(**self.constructor).items()}
         return _dressed(self.b, self.layer.forward(self.b, weights, self.constructor, *_plain(list(args)), **_plain(keywords)))
@@ -150,7 +155,7 @@ class _Tensor:
 
     def __getattr__(self, name: str) -> Any:
         full = METHODS[self.b.library] + name
-        if name.endswith("_") and not name.endswith("__"):           # in place: the result has the type of the value
+        if name.endswith("_") and not name.endswith("__") and full not in SPELLINGS:           # in place: the result has the type of the value
             return getattr(self, name[:-1])
         if full not in SPELLINGS:
             raise AttributeError(full)

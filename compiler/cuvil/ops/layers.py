@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..ir.dims import exact_quotient
+from ..ir.dims import exact_quotient, proved_different
 from ..ir.function import Op
 from ..ir.types import DType, TensorType
-from . import activations, attention, conv, indexing, joining, linear, losses, normalization, pooling, recurrent, resample, shape, softmax
+from . import activations, attention, conv, indexing, joining, linear, losses, nn, normalization, pooling, recurrent, resample, rules, shape, softmax
 from .builder import Builder
 from .definition import TypeRuleError, unsupported
 
@@ -25,12 +25,14 @@ class Layer:
     constructor  takes the arguments of the class, with its names and defaults; checks them
     parameters   (constructor's arguments by name) -> name of each parameter and buffer in the state dict -> its type
     forward      (builder, parameters by name, constructor's arguments by name, *arguments of the call) -> value
+    typed        it is understood and not compiled: forward always raises `unsupported` with the types it would give
     """
 
     name: str
     constructor: Callable[..., None]
     parameters: Callable[..., dict[str, TensorType]]
     forward: Callable[..., Any]
+    typed: bool = False
 
     def arguments(self, args, keywords) -> dict[str, Any]:
         """A constructor call's arguments by name, defaults filled in; TypeRuleError when they do not bind."""
@@ -42,11 +44,24 @@ class Layer:
         return dict(bound.arguments)
 
 
+@dataclass(frozen=True)
+class MadeLayer:
+    """A layer that is an argument of another: TransformerEncoder(layer, 6)."""
+
+    layer: Layer
+    constructor: dict[str, Any]
+
+    @property
+    def parameters(self) -> dict[str, TensorType]:
+        return self.layer.parameters(**self.constructor)
+
+
 LAYERS: dict[str, Layer] = {}
 
 
-def layer(name: str, constructor: Callable[..., None], forward: Callable[..., Any], parameters: Callable[..., dict[str, TensorType]] | None = None) -> None:
-    LAYERS[f"torch.nn.{name}"] = Layer(f"torch.nn.{name}", constructor, parameters or (lambda **ctor: {}), forward)
+def layer(name: str, constructor: Callable[..., None], forward: Callable[..., Any], parameters: Callable[..., dict[str, TensorType]] | None = None,
+          typed: bool = False) -> None:
+    LAYERS[f"torch.nn.{name}"] = Layer(f"torch.nn.{name}", constructor, parameters or (lambda **ctor: {}), forward, typed)
 
 
 def _types(ctor, **shapes) -> dict[str, TensorType]:
@@ -155,7 +170,7 @@ def _batch_norm_forward(ranks: tuple[int, ...], name: str):
     return forward
 
 
-for _name, _ranks in (("BatchNorm1d", (2, 3)), ("BatchNorm2d", (4,))):
+for _name, _ranks in (("BatchNorm1d", (2, 3)), ("BatchNorm2d", (4,)), ("BatchNorm3d", (5,)), ("SyncBatchNorm", (2, 3, 4, 5))):
     layer(_name, lambda num_features, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None: None,
           _batch_norm_forward(_ranks, _name),
           lambda **c: _types(c, weight=(c["num_features"],) if c["affine"] else None, bias=(c["num_features"],) if c["affine"] else None,
@@ -166,7 +181,7 @@ for _name, _ranks in (("BatchNorm1d", (2, 3)), ("BatchNorm2d", (4,))):
 # --- without weights ------------------------------------------------------------------------------------------------
 
 layer("Identity", lambda *args, **kwargs: None, lambda b, p, ctor, input: input)
-for _name in ("Dropout", "Dropout1d", "Dropout2d", "AlphaDropout"):
+for _name in ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout"):
     layer(_name, lambda p=0.5, inplace=False: None, lambda b, p, ctor, input: input)
 layer("ReLU", lambda inplace=False: None, lambda b, p, ctor, input: activations.relu(b, input))
 layer("ReLU6", lambda inplace=False: None, lambda b, p, ctor, input: activations.relu6(b, input))
@@ -196,10 +211,31 @@ layer("AvgPool2d", lambda kernel_size, stride=None, padding=0, ceil_mode=False, 
 layer("AvgPool1d", lambda kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True: None,
       lambda b, p, ctor, input: pooling.avg_pool1d(b, input, **ctor))
 layer("AdaptiveAvgPool2d", lambda output_size: None, lambda b, p, ctor, input: pooling.adaptive_avg_pool2d(b, input, ctor["output_size"]))
+layer("SELU", lambda inplace=False: None, lambda b, p, ctor, input: activations.selu(b, input))
+layer("Softsign", lambda: None, lambda b, p, ctor, input: activations.softsign(b, input))
+layer("Tanhshrink", lambda: None, lambda b, p, ctor, input: activations.tanhshrink(b, input))
+layer("Threshold", lambda threshold, value, inplace=False: None, lambda b, p, ctor, input: activations.threshold(b, input, ctor["threshold"], ctor["value"]))
+layer("Softmin", lambda dim=None: None, lambda b, p, ctor, input: softmax.softmin(b, input, ctor["dim"]))
+layer("Softmax2d", lambda: None, lambda b, p, ctor, input: softmax.functional_softmax(b, input, -3))
+layer("PixelShuffle", lambda upscale_factor: None, lambda b, p, ctor, input: nn.pixel_shuffle(b, input, ctor["upscale_factor"]))
+layer("CosineSimilarity", lambda dim=1, eps=1e-08: None, lambda b, p, ctor, x1, x2: nn.cosine_similarity(b, x1, x2, ctor["dim"], ctor["eps"]))
 layer("Upsample", lambda size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None: None,
       lambda b, p, ctor, input: resample.interpolate(b, input, **ctor))
-layer("ZeroPad2d", lambda padding: None, lambda b, p, ctor, input: joining.pad(
-    b, input, (ctor["padding"],) * 4 if isinstance(ctor["padding"], int) else ctor["padding"]))
+for _name, _mode in (("UpsamplingNearest2d", {"mode": "nearest"}), ("UpsamplingBilinear2d", {"mode": "bilinear", "align_corners": True})):
+    layer(_name, lambda size=None, scale_factor=None: None,
+          lambda b, p, ctor, input, *, _mode=_mode: resample.interpolate(b, input, ctor["size"], ctor["scale_factor"], **_mode))
+
+
+def _padding_layer(rank: int, mode: str):
+    return lambda b, p, ctor, input: joining.pad(
+        b, input, (ctor["padding"],) * 2 * rank if isinstance(ctor["padding"], int) else ctor["padding"], mode, ctor.get("value"))
+
+
+for _rank in (1, 2, 3):
+    layer(f"ZeroPad{_rank}d", lambda padding: None, _padding_layer(_rank, "constant"))
+    layer(f"ConstantPad{_rank}d", lambda padding, value: None, _padding_layer(_rank, "constant"))
+    for _name, _mode in (("Reflection", "reflect"), ("Replication", "replicate"), ("Circular", "circular")):
+        layer(f"{_name}Pad{_rank}d", lambda padding: None, _padding_layer(_rank, _mode), typed=True)
 
 
 # --- losses ---------------------------------------------------------------------------------------------------------
@@ -211,6 +247,7 @@ def _loss(function):
 layer("MSELoss", lambda size_average=None, reduce=None, reduction="mean": None, _loss(losses.mse_loss))
 layer("L1Loss", lambda size_average=None, reduce=None, reduction="mean": None, _loss(losses.l1_loss))
 layer("SmoothL1Loss", lambda size_average=None, reduce=None, reduction="mean", beta=1.0: None, _loss(losses.smooth_l1_loss))
+layer("KLDivLoss", lambda size_average=None, reduce=None, reduction="mean", log_target=False: None, _loss(losses.kl_div))
 layer("BCEWithLogitsLoss", lambda weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None: None,
       _loss(losses.binary_cross_entropy_with_logits))
 layer("NLLLoss", lambda weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean": None, _loss(losses.nll_loss))
@@ -222,19 +259,23 @@ layer("CrossEntropyLoss", lambda weight=None, size_average=None, ignore_index=-1
 
 def _mha_parameters(**c):
     e, bias = c["embed_dim"], c["bias"]
-    if (c["kdim"] or e) != e or (c["vdim"] or e) != e or c["add_bias_kv"]:
-        raise unsupported("MultiheadAttention with kdim, vdim or add_bias_kv", "one embed_dim for queries, keys and values")
-    return {**_types(c, in_proj_weight=(3 * e, e), in_proj_bias=(3 * e,) if bias else None),
+    if isinstance(e, int) and isinstance(c["num_heads"], int) and e % c["num_heads"]:
+        raise TypeRuleError(f"MultiheadAttention of {e} features in {c['num_heads']} heads", "a number of heads that divides the features", "argument")
+    apart = (c["kdim"] or e) != e or (c["vdim"] or e) != e
+    projections = dict(q_proj_weight=(e, e), k_proj_weight=(e, c["kdim"] or e), v_proj_weight=(e, c["vdim"] or e)) if apart else {"in_proj_weight": (3 * e, e)}
+    added = dict(bias_k=(1, 1, e), bias_v=(1, 1, e)) if c["add_bias_kv"] else {}
+    return {**_types(c, **projections, in_proj_bias=(3 * e,) if bias else None, **added),
             "out_proj.weight": TensorType((e, e), c["dtype"] or DType.F32),
             **({"out_proj.bias": TensorType((e,), c["dtype"] or DType.F32)} if bias else {})}
 
 
 def _mha(b: Builder, p, ctor, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None, average_attn_weights=True, is_causal=False):
-    """Only without weights: (output, None). A True in a bool mask hides a key (the opposite of scaled_dot_product_attention)."""
+    """Compiled only without weights: (output, None). A True in a bool mask hides a key (the opposite of scaled_dot_product_attention)."""
+    types = _mha_types(ctor, query, key, value, key_padding_mask, attn_mask, need_weights, average_attn_weights)
     if need_weights:
-        raise unsupported("MultiheadAttention with need_weights=True", "need_weights=False")
-    if ctor["add_zero_attn"] or query.type.rank != 3:
-        raise unsupported("MultiheadAttention with add_zero_attn, or of one sequence without a batch axis")
+        raise unsupported("MultiheadAttention with need_weights=True", "need_weights=False", types)
+    if ctor["add_zero_attn"] or query.type.rank != 3 or "in_proj_weight" not in p or ctor["add_bias_kv"]:
+        raise unsupported("MultiheadAttention with add_zero_attn, kdim, vdim or add_bias_kv, or of one sequence without a batch axis", "", types)
     if not ctor["batch_first"]:
         query, key, value = (shape.transpose(b, x, 0, 1) for x in (query, key, value))
     e, heads = ctor["embed_dim"], ctor["num_heads"]
@@ -259,6 +300,37 @@ def _mha(b: Builder, p, ctor, query, key, value, key_padding_mask=None, need_wei
     merged = shape.reshaped(b, shape.transpose(b, result, 1, 2), (batch, length, e))
     output = linear.linear(b, merged, p["out_proj.weight"], p.get("out_proj.bias"))
     return (output if ctor["batch_first"] else shape.transpose(b, output, 0, 1)), None
+
+
+def _mha_types(ctor, query, key, value, key_padding_mask, attn_mask, need_weights, average) -> tuple[TensorType, TensorType | None]:
+    """(output, weights) of sequences (length, batch, features), or with batch_first (batch, length, features)."""
+    e, said = ctor["embed_dim"], f"MultiheadAttention of {query.type}, {key.type} and {value.type}"
+    shapes = [rules.shape_of(x) for x in (query, key, value)]
+    if any(len(s) != len(shapes[0]) or len(s) not in (2, 3) for s in shapes):
+        raise TypeRuleError(said, "queries, keys and values of 3 axes, or of 2 without a batch")
+    for s, wanted, what in zip(shapes, (e, ctor["kdim"] or e, ctor["vdim"] or e), ("embed_dim", "kdim", "vdim")):
+        if proved_different(s[-1], wanted):
+            raise TypeRuleError(f"{said}: the last axis has {s[-1]} features, {what} is {wanted}", f"a last axis of {wanted}")
+    if None not in (query.type.dtype, key.type.dtype) and query.type.dtype != key.type.dtype:
+        raise TypeRuleError(f"{said}: the element types differ", "operands of one element type", "dtype-mismatch")
+    batch_at, length_at = (0, 1) if ctor["batch_first"] else (1, 0)
+    if len(shapes[0]) == 2:
+        length_at, batch = 0, ()
+    else:
+        batch = (shapes[0][batch_at],)
+        for s in shapes[1:]:
+            if proved_different(s[batch_at], batch[0]):
+                raise TypeRuleError(f"{said}: the batches have sizes {batch[0]} and {s[batch_at]} on axis {batch_at}",
+                                    "one batch size; batch_first=True when the batch comes first")
+    target, source = shapes[0][length_at], shapes[1][length_at]
+    if proved_different(source, shapes[2][length_at]):
+        raise TypeRuleError(f"{said}: {source} keys and {shapes[2][length_at]} values", "as many values as keys")
+    for mask, wanted, what in ((key_padding_mask, (*batch, source), "key_padding_mask"), (attn_mask, (target, source), "attn_mask")):
+        if mask is not None and mask.type.shape is not None and len(mask.type.shape) == len(wanted) and any(map(proved_different, mask.type.shape, wanted)):
+            raise TypeRuleError(f"{said} with {what} {mask.type}", f"a mask of {TensorType(wanted, mask.type.dtype)}")
+    seen = source + (1 if ctor["add_bias_kv"] else 0) + (1 if ctor["add_zero_attn"] else 0)
+    heads = () if average else (ctor["num_heads"],)
+    return query.type, TensorType((*batch, *heads, target, seen), query.type.dtype) if need_weights else None
 
 
 def _shown(b: Builder, mask: Op | None, rank: int) -> Op | None:

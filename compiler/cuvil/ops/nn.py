@@ -13,7 +13,7 @@ from .shape import expanded, reshaped
 @spelled("torch.nn.functional.dropout", "torch.dropout")
 def dropout(b: Builder, input, p=0.5, training=True, inplace=False):
     if training and p != 0:
-        raise unsupported("dropout while training, which is random", "training=False, or model.eval()")
+        raise unsupported("dropout while training, which is random", "training=False, or model.eval()", (input.type,))
     return input
 
 

@@ -158,14 +158,16 @@ def group_norm(b: Builder, input, num_groups, weight=None, bias=None, eps=1e-05)
 @spelled("torch.nn.functional.batch_norm")
 def batch_norm(b: Builder, input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05):
     if training or running_mean is None or running_var is None:
-        raise unsupported("batch_norm while training, which writes to the running statistics", "model.eval(), or training=False with running statistics")
+        _infer_channels("batch_norm")([v.type for v in (input, running_mean, running_var, weight, bias) if v is not None], {})
+        raise unsupported("batch_norm while training, which writes to the running statistics", "model.eval(), or training=False with running statistics",
+                          (input.type,))
     return b.emit("batch_norm", input, running_mean, running_var, *present(weight, bias), eps=float(eps), scale=weight is not None, shift=bias is not None)
 
 
 @spelled("torch.nn.functional.instance_norm")
 def instance_norm(b: Builder, input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-05):
     if running_mean is not None or not use_input_stats:
-        raise unsupported("instance_norm with running statistics")
+        raise unsupported("instance_norm with running statistics", "", (input.type,))
     if not isinstance(shape_of(input)[1], int):
-        raise unsupported("instance_norm with a symbolic number of channels")
+        raise unsupported("instance_norm with a symbolic number of channels", "", (input.type,))
     return group_norm(b, input, shape_of(input)[1], weight, bias, eps)

@@ -2,6 +2,6 @@
 
 A family is a file; a model is a rule from arguments to types, registered with `typed`. Sizes that the data decide are new symbols.
 """
-from . import arrays, drawing, filling, fourier, functions, images, linalg, losses, ordering, reducing, scattering, selecting
+from . import arrays, drawing, filling, fourier, functions, images, layers, linalg, losses, ordering, recurrent, reducing, scattering, selecting
 
-__all__ = ["arrays", "drawing", "filling", "fourier", "functions", "images", "linalg", "losses", "ordering", "reducing", "scattering", "selecting"]
+__all__ = ["arrays", "drawing", "filling", "fourier", "functions", "images", "layers", "linalg", "losses", "ordering", "recurrent", "reducing", "scattering", "selecting"]

@@ -135,16 +135,20 @@ def torch_adaptive_max_pool1d(b: Builder, input, output_size):
     return result, TensorType(result.shape, DType.I64)
 
 
+def unpooled(input: Op, kernel_size, stride, padding, output_size, rank: int) -> TensorType:
+    batch, channels, spatial = split(input, "max_unpool", rank)
+    if output_size is not None:
+        return TensorType((*batch, channels, *output_size[-rank:]), input.type.dtype)
+    kernel = each(kernel_size, rank)
+    stride = kernel if stride is None else each(stride, rank)
+    sizes = [(d - 1) * s + k - 2 * p for d, k, s, p in zip(spatial, kernel, stride, each(padding, rank))]
+    return TensorType((*batch, channels, *sizes), input.type.dtype)
+
+
 for _rank in (1, 2, 3):
     @typed(f"torch.nn.functional.max_unpool{_rank}d")
     def max_unpool(b: Builder, input, indices, kernel_size, stride=None, padding=0, output_size=None, *, _rank=_rank):
-        batch, channels, spatial = split(input, "max_unpool", _rank)
-        if output_size is not None:
-            return TensorType((*batch, channels, *output_size[-_rank:]), input.type.dtype)
-        kernel = each(kernel_size, _rank)
-        stride = kernel if stride is None else each(stride, _rank)
-        sizes = [(d - 1) * s + k - 2 * p for d, k, s, p in zip(spatial, kernel, stride, each(padding, _rank))]
-        return TensorType((*batch, channels, *sizes), input.type.dtype)
+        return unpooled(input, kernel_size, stride, padding, output_size, _rank)
 
 
 # --- fold and unfold ------------------------------------------------------------------------------------------------
