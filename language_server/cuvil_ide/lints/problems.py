@@ -4,6 +4,7 @@ Each problem belongs to one family, and each family is one rule, so that people 
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 _CONTRACTIONS = {"@", "matmul", "mm", "bmm", "addmm", "baddbmm", "dot", "inner", "mv", "linear", "Linear", "einsum", "tensordot",
                  "scaled_dot_product_attention", "conv1d", "conv2d", "Conv1d", "Conv2d", "__matmul__"}
 _JOINS = {"cat", "concat", "concatenate", "stack", "vstack", "hstack", "dstack", "column_stack"}
+_FLATTENS = re.compile(r"\.(?:flatten|view|reshape)\(|Flatten\(")
+_WIDTHS = re.compile(r"has (\S+) features, the weight takes (\S+)$")
 _RESHAPES = {"reshape", "view", "unflatten", "view_as", "reshape_as", "resize"}
 
 
@@ -37,19 +40,36 @@ def family(problem: Problem) -> str:
     return "shape-mismatch"
 
 
-def report(facts: FileFacts, rule: Rule) -> Iterator[Diagnostic]:
-    """The problems of the rule's family. The same place reached through several calls is one finding."""
+def flattened(facts: FileFacts, problem: Problem) -> tuple[str, str] | None:
+    """(features that a flattened tensor has, features that the linear layer takes), if that is the problem."""
+    found = _WIDTHS.search(problem.what)
+    places = [evidence.span for evidence in problem.evidence if evidence.span is not None] + [problem.span]
+    texts = [facts.source.slice(span) for span in places if span.path == facts.source.path]
+    return (found[1], found[2]) if found is not None and any(map(_FLATTENS.search, texts)) else None
+
+
+def of_family(facts: FileFacts, name: str) -> Iterator[Problem]:
+    """The problems of a family in the file. The same place reached through several calls is one."""
     seen = set()
     for function in (None, *facts.functions):
         for problem in facts.problems if function is None else function.problems:
-            if family(problem) != rule.name or problem.span in seen or problem.span.path != facts.source.path:
+            if problem.span in seen or problem.span.path != facts.source.path or family(problem) != name:
                 continue
             seen.add(problem.span)
-            if expected_to_fail(facts, problem.span):
-                continue
+            if not expected_to_fail(facts, problem.span):
+                yield problem
+
+
+def report(facts: FileFacts, rule: Rule) -> Iterator[Diagnostic]:
+    """The problems of the rule's family."""
+    for problem in of_family(facts, rule.name):
+        if flattened(facts, problem) is None:                       # that is a rule of its own
             what = problem.what[:1].upper() + problem.what[1:]
             message = f"{what}; expected {problem.expected}" if problem.expected else what
             if problem.operation:
                 message = f"{problem.operation}: {message}"
-            calls = tuple(Evidence(span, "called here") for span in problem.callers)
-            yield rule.finding(message, problem.span, problem.evidence + calls)
+            yield rule.finding(message, problem.span, problem.evidence + called(problem))
+
+
+def called(problem: Problem) -> tuple[Evidence, ...]:
+    return tuple(Evidence(span, "called here") for span in problem.callers)
