@@ -256,6 +256,9 @@ def hasattr_(walk: Walk, args, keywords, node) -> Value | None:
 @python("builtins.getattr")
 def getattr_(walk: Walk, args, keywords, node) -> Value | None:
     from .attributes import get
+    match node:
+        case cst.Call(args=[cst.Arg(value=cst.Name(value="self")), *_]) if walk.frame is walk.recording and len(args) > 1 and isinstance(args[1], Scalar):
+            walk.reads[id(node)] = str(args[1].value), walk.span(node)
     match args:
         case [value, Scalar(value=str() as name)]:
             return get(walk, value, name, node)
