@@ -16,9 +16,12 @@ from .rule import Rule
 if TYPE_CHECKING:
     from cuvil.frontends.python.facts import FileFacts, Problem
 
-_CONTRACTIONS = {"@", "matmul", "mm", "bmm", "addmm", "baddbmm", "dot", "inner", "mv", "linear", "Linear", "einsum", "tensordot",
+_CONTRACTIONS = {"@", "matmul", "mm", "bmm", "addmm", "baddbmm", "dot", "inner", "mv", "linear", "Linear", "tensordot",
                  "scaled_dot_product_attention", "conv1d", "conv2d", "Conv1d", "Conv2d", "__matmul__"}
 _JOINS = {"cat", "concat", "concatenate", "stack", "vstack", "hstack", "dstack", "column_stack"}
+_GATHERS = {"gather", "scatter", "scatter_add", "take_along_dim", "take_along_axis"}
+_NORMS = {"LayerNorm", "layer_norm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "batch_norm", "GroupNorm", "group_norm", "RMSNorm", "rms_norm",
+          "InstanceNorm1d", "InstanceNorm2d", "instance_norm"}
 _FLATTENS = re.compile(r"\.(?:flatten|view|reshape)\(|Flatten\(")
 _WIDTHS = re.compile(r"has (\S+) features, the weight takes (\S+)$")
 _RESHAPES = {"reshape", "view", "unflatten", "view_as", "reshape_as", "resize"}
@@ -37,6 +40,12 @@ def family(problem: Problem) -> str:
         return "concat-mismatch"
     if operation in _RESHAPES:
         return "impossible-reshape"
+    if operation == "einsum":
+        return "einsum-mismatch"
+    if operation in _GATHERS and problem.what.endswith(" axes"):
+        return "gather-rank"
+    if operation in _NORMS:
+        return "norm-axis"
     return "shape-mismatch"
 
 
@@ -56,8 +65,14 @@ def of_family(facts: FileFacts, name: str) -> Iterator[Problem]:
             if problem.span in seen or problem.span.path != facts.source.path or family(problem) != name:
                 continue
             seen.add(problem.span)
-            if not expected_to_fail(facts, problem.span):
+            if not expected_to_fail(facts, problem.span) and not _squeezed(facts, problem):
                 yield problem
+
+
+def _squeezed(facts: FileFacts, problem: Problem) -> bool:
+    """An axis is missing because a squeeze without an axis took it in this call: bare-squeeze tells that where it happens."""
+    texts = (facts.source.slice(e.span) for e in problem.evidence if e.span is not None and e.span.path == facts.source.path)
+    return bool(problem.callers) and any(_BARE_SQUEEZE.search(text) for text in texts)
 
 
 def report(facts: FileFacts, rule: Rule) -> Iterator[Diagnostic]:
@@ -68,7 +83,20 @@ def report(facts: FileFacts, rule: Rule) -> Iterator[Diagnostic]:
             message = f"{what}; expected {problem.expected}" if problem.expected else what
             if problem.operation:
                 message = f"{problem.operation}: {message}"
-            yield rule.finding(message, problem.span, problem.evidence + called(problem))
+            yield rule.finding(message + channels_last(problem), problem.span, problem.evidence + called(problem))
+
+
+_BARE_SQUEEZE = re.compile(r"\.squeeze\(\)$|^(?:torch|np|numpy)\.squeeze\([^(),]*\)$")
+_CHANNELS = re.compile(r"(?:conv\dd|batch_norm|group_norm) of \w+\[([^\]]*)\] with (?:weight \w+\[\d+, |a parameter of \w+\[)(\d+)[^\]]*\]: the input has")
+
+
+def channels_last(problem: Problem) -> str:
+    """What to do where the channels that are asked for are on the last axis."""
+    found = _CHANNELS.match(problem.what)
+    shape = found[1].split(", ") if found is not None else []
+    if len(shape) not in (3, 4) or shape[-1] != found[2]:
+        return ""
+    return "; the channels are last: " + ("transpose(1, 2) first" if len(shape) == 3 else "permute(0, 3, 1, 2) first")
 
 
 def called(problem: Problem) -> tuple[Evidence, ...]:
