@@ -46,3 +46,11 @@ def types(facts):
         file = facts(code)
         return {file.source.slice(e.span): describe(e.value) for e in file.function(name).expressions if e.node == "Name"}
     return bound
+
+
+@pytest.fixture
+def bound(facts):
+    """The values that a function binds to names, the last of each name; of the functions it calls too."""
+    def found(code: str, name: str = "f"):
+        return {fact.name: fact.value for fact in facts(code).function(name).assigns}
+    return found

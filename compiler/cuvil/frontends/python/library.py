@@ -207,7 +207,7 @@ def lift(walk: Walk, result: Any, library: str, name: str, arguments: list[Tenso
 
 def _tensor(walk: Walk, op: Op, library: str, name: str, arguments: list[Tensor], mark: int) -> Tensor:
     last = name.rpartition(".")[2]
-    if last not in COPIES:
+    if last not in COPIES or name == "numpy.flip":        # NumPy flips without a copy
         by_id = {t.op.id: t for t in arguments}
         fresh, at = {made.id: made for made in walk.builder.ops[mark:]}, op
         while at.id not in by_id and at.id in fresh and at.name in VIEWS and at.operands:

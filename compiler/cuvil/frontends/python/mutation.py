@@ -10,7 +10,6 @@ from dataclasses import replace
 import libcst as cst
 
 from ...ir.dims import proved_different
-from ...ir.function import Op
 from ...ops import SPELLINGS
 from . import records
 from .library import apply
@@ -41,8 +40,7 @@ def in_place(walk: Walk, target: Value, result: Value, node: cst.CSTNode, shown:
     grad = True if True in (target.grad, result.grad) else target.grad if target.grad == result.grad else None
     changed = replace(target, op=op, grad=grad, mask=result.mask)
     if target.view:
-        _base_changes(walk, target, changed.op, node)
-        walk.fresh[target.op.id, walk.stamps.get(target.storage, -1)] = changed
+        _base_changes(walk, target, changed, node)
     else:
         walk.changed[target.storage], walk.stamps[target.storage] = changed, op.id
     return changed
@@ -55,21 +53,22 @@ def overwritten(walk: Walk, target: Tensor, value: Value, node: cst.CSTNode, sho
     op = walk.builder.append("opaque", operands, {"call": shown.strip("`")}, target.type)
     changed = replace(target, op=op, mask=None, grad=True if True in (target.grad, getattr(value, "grad", None)) else target.grad)
     if target.view:
-        _base_changes(walk, target, op, node)
-        walk.fresh[target.op.id, walk.stamps.get(target.storage, -1)] = changed
+        _base_changes(walk, target, changed, node)
     else:
         walk.changed[target.storage], walk.stamps[target.storage] = changed, op.id
     return changed
 
 
-def _base_changes(walk: Walk, view: Tensor, written: Op, node: cst.CSTNode) -> None:
-    """The tensor that a view looks into has other elements after a write through the view."""
+def _base_changes(walk: Walk, view: Tensor, written: Tensor, node: cst.CSTNode) -> None:
+    """The tensor that a view looks into has other elements after a write through the view, which itself shows what was written."""
     base = walk.changed.get(view.storage, walk.bases.get(view.storage))
     if not isinstance(base, Tensor):
         return
     walk.builder.origins = (walk.origin(node),)
-    op = walk.builder.append("opaque", (base.op.id, written.id), {"call": "a write through a view"}, base.type)
+    op = walk.builder.append("opaque", (base.op.id, written.op.id), {"call": "a write through a view"}, base.type)
     walk.changed[view.storage], walk.stamps[view.storage] = replace(base, op=op, mask=None), op.id
+    for shown in (view, written):
+        walk.fresh[shown.op.id, op.id] = written
 
 
 def refusal(walk: Walk, target: Tensor) -> str:

@@ -11,7 +11,7 @@ import libcst as cst
 
 from ...ir.dims import Dim, Poly
 from ...ir.types import DType, TensorType
-from . import joins, traits
+from . import joins, masks, traits
 from .values import Either, Many, Opaque, Scalar, Sequence, Tensor, Unknown, Untyped, Value
 from .walk import Walk
 
@@ -37,12 +37,27 @@ def result(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value],
         return forget_dtype(walk, given, name) if isinstance(given, Tensor) else None
     if len(less) < len(keywords):
         return apply(args, less)
+    if name.rpartition(".")[2] in COMPARISONS:
+        return _compared(walk, name, args, node)
     found = RULES.get(name.rpartition(".")[2])
     if found is None or not name.startswith(("torch.", "operator.", "numpy.")):
         return None
     args = [joins.given(walk.resolve(arg)) for arg in args]
     type = found(walk, args, {key: joins.given(walk.resolve(value)) for key, value in keywords.items()})
     return None if type is None else opaque(walk, name, args, type, node)
+
+
+COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal"))
+
+
+def _compared(walk: Walk, name: str, args: list[Value], node: cst.CSTNode) -> Value | None:
+    """A comparison with something that is not known: elements that are true or false. The id of the padding is a number."""
+    tensor = next((arg for arg in map(walk.resolve, args) if isinstance(arg, Tensor)), None)
+    if tensor is None:
+        return None
+    walk.refuse(f"{name} with a value that is not known", node)
+    number = masks.of_pad(walk, "ne", node) is not None
+    return opaque(walk, name, [tensor], TensorType(tensor.type.shape if number else None, DType.BOOL), node)
 
 
 def opaque(walk: Walk, name: str, args: list[Value], type: TensorType, node: cst.CSTNode) -> Tensor:

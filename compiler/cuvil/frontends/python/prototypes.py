@@ -56,7 +56,7 @@ def copy(instance: Instance) -> Instance:
                     made.attributes.update({name: of(item) for name, item in value.attributes.items()})
                 return copies[id(value)]
             case Weight(owner=Instance() as owner):
-                return Weight(value.type, of(owner), value.name)
+                return replace(value, owner=of(owner))
             case Sequence(items=list() as items):
                 if id(value) not in copies:
                     made = copies[id(value)] = Sequence([], "list")
