@@ -16,7 +16,7 @@ from ..ir.types import DType
 from .builder import Builder, number
 from .definition import TypeRuleError, example, spelled, unsupported
 from .movement import movement
-from .promotion import common_dtype, default_float
+from .promotion import default_float
 from .rules import dtype_of, same
 
 # --- functions of one operand ---------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def square(b: Builder, x):
 
 def arithmetic(b: Builder, name: str, x, y):
     """A binary op after promotion; on bools addition is `or` and multiplication `and`, in both libraries."""
-    if b.library == "numpy":                                        # NEP 50: an OverflowError; torch wraps
+    if b.library == "numpy" and b.numpy[0] >= 2:                    # NEP 50: an OverflowError; torch wraps
         for value, other in ((x, y), (y, x)):
             fits(value, other.type.dtype if isinstance(other, Op) else None, f"{name} of {getattr(other, 'type', other)}")
     x, y = b.promote(x, y)
@@ -277,7 +277,7 @@ def fmod(b: Builder, x, y):
 def power(b: Builder, x, y):
     """Small constant exponents become what ATen and NumPy compute for them."""
     if isinstance(y, (int, float)) and not isinstance(y, bool) and not is_number(x):
-        dtype = common_dtype([x.type, y], b.library)
+        dtype = b.common_dtype([x.type, y])
         if dtype is not None and dtype != DType.BOOL:
             x = b.cast(x, dtype)
             if isinstance(y, int) and y < 0 and not dtype.is_float:

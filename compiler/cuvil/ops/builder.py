@@ -45,12 +45,14 @@ class Builder:
     """A growing list of ops.
 
     library    "torch" or "numpy": whose promotion and default dtype rules the code being read lives by
+    numpy      the version of NumPy, whose promotion rules changed with 2
     origins    what the ops emitted now come from; set with `at`
     """
 
-    def __init__(self, library: str = "torch", first_id: int = 0) -> None:
+    def __init__(self, library: str = "torch", first_id: int = 0, numpy: tuple[int, ...] = (2,)) -> None:
         self.ops: list[Op] = []
         self.library = library
+        self.numpy = numpy
         self.origins: tuple[Origin, ...] = ()
         self._next = first_id
         self._unbacked = 0
@@ -99,13 +101,20 @@ class Builder:
         """A value as a tensor; a Python number becomes a 0-d constant of the dtype `like`, or of the library's default."""
         if isinstance(value, Op):
             return value
-        return self.constant(value, like or common_dtype([value], self.library))
+        return self.constant(value, like or self.common_dtype([value]))
+
+    def common_dtype(self, values: Iterable[TensorType | Number]) -> DType | None:
+        """The element type of a result of tensors and Python numbers, by the library's rules."""
+        return common_dtype(list(values), self.library, self.numpy)
 
     def promote(self, *values: Op | Number) -> tuple[Op, ...]:
         """The values as tensors of their common dtype, by the library's rules (Python numbers are weak)."""
-        dtype = common_dtype([v.type if isinstance(v, Op) else v for v in values], self.library)
-        if dtype is None:                       # a dtype is unknown: facts go on, the result's dtype is unknown too
-            return tuple(v if isinstance(v, Op) else self.constant(v, common_dtype([v], self.library)) for v in values)
+        dtype = self.common_dtype(v.type if isinstance(v, Op) else v for v in values)
+        if dtype is None:                       # facts go on, the result's dtype is unknown too
+            ops = [v if isinstance(v, Op) else self.constant(v, self.common_dtype([v])) for v in values]
+            if len({v.type.dtype for v in ops}) > 1 and all(v.type.dtype is not None for v in ops):       # it hangs on a rank or a value
+                return tuple(self.emit("cast", v, dtype=None) for v in ops)
+            return tuple(ops)
         return tuple(self.cast(v, dtype) if isinstance(v, Op) else self.constant(v, dtype) for v in values)
 
     def axis(self, axis: int, x: Op | int) -> int:

@@ -7,7 +7,7 @@ from ..ir.types import DType, TensorType
 from .builder import Builder, as_dtype, number
 from .composite import composite
 from .definition import TypeRuleError, example, not_known, spelled, unsupported
-from .promotion import common_dtype, default_float
+from .promotion import default_float
 from .rules import dtype_of, shape_of
 
 
@@ -45,7 +45,7 @@ for _name, _value in (("zeros", 0), ("ones", 1)):
 
 
 def _number_dtype(b: Builder, value) -> DType:
-    return dtype_of(value) if isinstance(value, Op) else common_dtype([value], b.library)
+    return dtype_of(value) if isinstance(value, Op) else b.common_dtype([value])
 
 
 @spelled("torch.full")
@@ -163,8 +163,8 @@ def _literal_types(b: Builder, data, leaves: list, dtype) -> tuple[TensorType, .
     numbers = [1 if isinstance(leaf, Poly) else leaf for leaf in leaves if not isinstance(leaf, Op)]
     kinds = [t.type for t in tensors]
     if b.library == "numpy" and numbers:                             # NumPy reads Python numbers in a list as arrays of their own
-        kinds.append(TensorType((), common_dtype(numbers, b.library)))
-    found = as_dtype(dtype) if dtype else common_dtype(kinds if b.library == "numpy" else [*kinds, *numbers], b.library)
+        kinds.append(TensorType((), b.common_dtype(numbers)))
+    found = as_dtype(dtype) if dtype else b.common_dtype(kinds if b.library == "numpy" else [*kinds, *numbers])
     return (TensorType((*shape, *inner), found),)
 
 
@@ -181,7 +181,7 @@ def tensor(b: Builder, data, dtype=None, device=None, requires_grad=False, copy=
         raise unsupported("a tensor literal whose elements are not constants", "torch.stack of the elements", _literal_types(b, data, leaves, dtype))
     if len(leaves) > 4096:
         raise unsupported(f"a tensor literal of {len(leaves)} elements", "at most 4096, or a parameter")
-    dtype = as_dtype(dtype) if dtype else (common_dtype(leaves, b.library) if leaves else default_float(b.library))
+    dtype = as_dtype(dtype) if dtype else (b.common_dtype(leaves) if leaves else default_float(b.library))
     return b.emit("constant", value=_nested(data, dtype), dtype=dtype)
 
 

@@ -13,7 +13,6 @@ from .array import np
 from .builder import Builder
 from .composite import composite
 from .definition import CONTRACTION, TypeRuleError, define, example, spelled, unsupported
-from .promotion import common_dtype
 from .rules import broadcast, common, numel, shape_of, shapes
 from .shape import expanded, reshaped, transposed
 
@@ -177,7 +176,7 @@ def numpy_dot(b: Builder, a, c):
         if proved_different(left[-1], right[-2]):
             raise TypeRuleError(f"np.dot of {a.type} with {c.type}: inner sizes {left[-1]} and {right[-2]} differ", "equal inner sizes")
         raise unsupported(f"np.dot of {a.type} with {c.type}", "np.matmul or np.einsum",
-                          (TensorType((*left[:-1], *right[:-2], right[-1]), common_dtype([a.type, c.type], "numpy")),))
+                          (TensorType((*left[:-1], *right[:-2], right[-1]), b.common_dtype([a.type, c.type])),))
     return matmul(b, a, c)
 
 

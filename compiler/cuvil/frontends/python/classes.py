@@ -191,7 +191,7 @@ def apart(walk: Walk, instance: Instance, cls: UserClass, work) -> None:
     outer, context = walk.building, walk.context
     builder, weights = walk.builder, walk.weights
     if not outer:
-        walk.builder, walk.weights, walk.created = Builder(builder.library, SCRATCH), {}, []
+        walk.builder, walk.weights, walk.created = Builder(builder.library, SCRATCH, builder.numpy), {}, []
     walk.context = MODULE_LEVEL                            # gradients are on, whatever is around the call: weights ask for them themselves
     walk.building += 1
     walk.weak += 1

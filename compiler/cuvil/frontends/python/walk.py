@@ -84,7 +84,7 @@ class Frame:
 class Walk:
     def __init__(self, workspace: Workspace, steps: int = STEPS) -> None:
         self.workspace, self.steps = workspace, steps
-        self.builder = Builder()
+        self.builder = Builder(numpy=workspace.targets.numpy)
         self.frame: Frame | None = None
         self.recording: Frame | None = None                # facts are kept for expressions of this frame
         self.seen: dict[int, tuple[cst.CSTNode, Value]] = {}

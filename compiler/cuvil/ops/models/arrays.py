@@ -7,7 +7,6 @@ from ...ir.types import DType, TensorType
 from ..builder import Builder
 from ..create import sizes
 from ..definition import TypeRuleError, not_known, typed
-from ..promotion import common_dtype
 from ..rules import broadcast, shape_of
 from .forms import along
 
@@ -41,7 +40,7 @@ def _joined(b: Builder, tensors, axis: int, least: int) -> TensorType:
     total = sum((s[axis] for s in full), 0)
     broadcast([TensorType(tuple(d for a, d in enumerate(s) if a != axis), None) for s in full], "a stack")
     shape = tuple(total if a == axis else d for a, d in enumerate(full[0]))
-    return TensorType(shape, common_dtype([t.type for t in tensors], b.library))
+    return TensorType(shape, b.common_dtype([t.type for t in tensors]))
 
 
 def _padded(shape: tuple, least: int) -> tuple:
@@ -135,9 +134,9 @@ def ravel_multi_index(b: Builder, multi_index, dims, mode="raise", order="C"):
 def append(b: Builder, arr, values, axis=None):
     if axis is None:
         more = product(shape_of(values)) if isinstance(values, Op) else len(values) if isinstance(values, (list, tuple)) else 1
-        return TensorType((product(shape_of(arr)) + more,), common_dtype([arr.type, values.type], "numpy") if isinstance(values, Op) else None)
+        return TensorType((product(shape_of(arr)) + more,), b.common_dtype([arr.type, values.type]) if isinstance(values, Op) else None)
     axis = b.axis(axis, arr)
-    return along(b, arr, axis, shape_of(arr)[axis] + shape_of(values)[axis], common_dtype([arr.type, values.type], "numpy"))
+    return along(b, arr, axis, shape_of(arr)[axis] + shape_of(values)[axis], b.common_dtype([arr.type, values.type]))
 
 
 @typed("numpy.delete", "numpy.insert")
@@ -170,10 +169,10 @@ def broadcast_tensors(b: Builder, *tensors):
 def select(b: Builder, condlist, choicelist, default=0):
     operands = [v for v in (*condlist, *choicelist, default) if isinstance(v, Op)]
     return TensorType(broadcast([v.type for v in operands], "np.select"),
-                      common_dtype([v.type if isinstance(v, Op) else v for v in (*choicelist, default)], "numpy"))
+                      b.common_dtype([v.type if isinstance(v, Op) else v for v in (*choicelist, default)]))
 
 
 @typed("numpy.choose")
 def choose(b: Builder, a, choices):
     operands = [a, *(choices if isinstance(choices, (list, tuple)) else [])]
-    return TensorType(broadcast([v.type for v in operands if isinstance(v, Op)], "np.choose"), common_dtype([v.type for v in operands[1:]], "numpy"))
+    return TensorType(broadcast([v.type for v in operands if isinstance(v, Op)], "np.choose"), b.common_dtype([v.type for v in operands[1:]]))

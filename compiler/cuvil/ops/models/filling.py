@@ -7,7 +7,7 @@ from ...ir.types import DType, TensorType
 from ..builder import Builder, as_dtype
 from ..create import sizes
 from ..definition import not_known, typed
-from ..promotion import common_dtype, default_float
+from ..promotion import default_float
 from ..rules import shape_of
 from .forms import need_rank
 
@@ -141,7 +141,7 @@ def vander(b: Builder, x, N=None, increasing=False):
 @typed("torch.block_diag")
 def block_diag(b: Builder, *tensors):
     own = [(1,) * (2 - len(shape_of(t))) + tuple(shape_of(t)) for t in tensors]
-    return TensorType((sum((s[0] for s in own), 0), sum((s[1] for s in own), 0)), common_dtype([t.type for t in tensors], "torch"))
+    return TensorType((sum((s[0] for s in own), 0), sum((s[1] for s in own), 0)), b.common_dtype([t.type for t in tensors]))
 
 
 @typed("numpy.frombuffer")

@@ -5,7 +5,6 @@ from ...ir.function import Op
 from ...ir.types import DType, TensorType
 from ..builder import Builder
 from ..definition import TypeRuleError, typed
-from ..promotion import common_dtype
 from ..rules import broadcast, broadcastable
 from .forms import floats, like, need_floats
 
@@ -103,9 +102,9 @@ def _type(x):
 
 def _two(b: Builder, x, y, floating: bool = False, what: str = "operands") -> TensorType:
     if floating and b.library == "numpy":                                # each operand becomes floats before they meet
-        dtype = common_dtype([like(v, floats(b, v)) if isinstance(v, Op) else v for v in (x, y)], b.library)
+        dtype = b.common_dtype([like(v, floats(b, v)) if isinstance(v, Op) else v for v in (x, y)])
     else:
-        dtype = common_dtype([_type(x), _type(y)], b.library)
+        dtype = b.common_dtype([_type(x), _type(y)])
     if floating and dtype is not None and not dtype.is_float:
         dtype = DType.F32
     return TensorType(broadcast([v.type for v in (x, y) if isinstance(v, Op)], what), dtype)

@@ -8,7 +8,6 @@ from ...ir.function import Op
 from ...ir.types import DType, TensorType
 from ..builder import Builder
 from ..definition import TypeRuleError, not_known, typed
-from ..promotion import common_dtype
 from ..rules import broadcast, shape_of
 from .forms import folded, like, need_floats, need_rank, need_same, shaped, square
 
@@ -277,7 +276,7 @@ def pdist(b: Builder, input, p=2):
 
 @typed("torch.nn.functional.pairwise_distance", "torch.pairwise_distance")
 def pairwise_distance(b: Builder, x1, x2, p=2.0, eps=1e-06, keepdim=False):
-    dtype = common_dtype([x1.type, x2.type], b.library)
+    dtype = b.common_dtype([x1.type, x2.type])
     shape = broadcast([x1.type, x2.type], "pairwise_distance")
     return TensorType(None if shape is None else (*shape[:-1], 1) if keepdim else shape[:-1], dtype)
 
@@ -289,7 +288,7 @@ def linalg_cross(b: Builder, input, other, *, dim=-1):
 
 @typed("torch.cross", "torch.Tensor.cross")
 def cross(b: Builder, input, other, dim=None):
-    type = TensorType(broadcast([input.type, other.type], "cross"), common_dtype([input.type, other.type], b.library))
+    type = TensorType(broadcast([input.type, other.type], "cross"), b.common_dtype([input.type, other.type]))
     if type.shape is not None and dim is not None and proved_different(type.shape[dim], 3):
         raise TypeRuleError(f"cross of {input.type} with {other.type}: axis {dim} has size {type.shape[dim]}", "an axis of size 3")
     return type
@@ -299,14 +298,14 @@ def cross(b: Builder, input, other, dim=None):
 def numpy_cross(b: Builder, a, c, axisa=-1, axisb=-1, axisc=-1, axis=None):
     if proved_different(shape_of(a)[-1], 3) or proved_different(shape_of(c)[-1], 3):
         raise not_known("a cross product of vectors in the plane")
-    return TensorType(broadcast([a.type, c.type], "cross"), common_dtype([a.type, c.type], "numpy"))
+    return TensorType(broadcast([a.type, c.type], "cross"), b.common_dtype([a.type, c.type]))
 
 
 def _kron(b: Builder, x, y):
     p, q = shape_of(x), shape_of(y)
     rank = max(len(p), len(q))
     p, q = (1,) * (rank - len(p)) + tuple(p), (1,) * (rank - len(q)) + tuple(q)
-    return TensorType(tuple(m * n for m, n in zip(p, q)), common_dtype([x.type, y.type], b.library))
+    return TensorType(tuple(m * n for m, n in zip(p, q)), b.common_dtype([x.type, y.type]))
 
 
 @typed("torch.kron", "torch.Tensor.kron")
@@ -330,7 +329,7 @@ def tensordot(b: Builder, a, c, dims=2, axes=None):
     if b.library != "numpy" and None not in (a.type.dtype, c.type.dtype) and a.type.dtype != c.type.dtype:
         raise TypeRuleError(f"tensordot of {a.type} with {c.type}: the element types differ", "operands of one element type", "dtype-mismatch")
     shape = (*(d for i, d in enumerate(p) if i not in left), *(d for j, d in enumerate(q) if j not in right))
-    return TensorType(shape, common_dtype([a.type, c.type], b.library))
+    return TensorType(shape, b.common_dtype([a.type, c.type]))
 
 
 @typed("torch.chain_matmul")
@@ -343,7 +342,7 @@ def multi_dot(b: Builder, tensors):
     for x, y in zip(tensors, tensors[1:]):
         need_same("multi_dot", x, y, shape_of(x)[-1], shape_of(y)[0], "the inner axes")
     first, last = shape_of(tensors[0]), shape_of(tensors[-1])
-    return TensorType((*first[:-1], *last[1:]), common_dtype([t.type for t in tensors], b.library))
+    return TensorType((*first[:-1], *last[1:]), b.common_dtype([t.type for t in tensors]))
 
 
 @typed("torch.trace", "torch.Tensor.trace")
@@ -368,7 +367,7 @@ def addmv(b: Builder, input, mat, vec, *, beta=1, alpha=1):
 
 @typed("torch.addr", "torch.Tensor.addr")
 def addr(b: Builder, input, vec1, vec2, *, beta=1, alpha=1):
-    return TensorType((shape_of(vec1)[0], shape_of(vec2)[0]), common_dtype([input.type, vec1.type, vec2.type], "torch"))
+    return TensorType((shape_of(vec1)[0], shape_of(vec2)[0]), b.common_dtype([input.type, vec1.type, vec2.type]))
 
 
 @typed("torch.addbmm", "torch.Tensor.addbmm")

@@ -6,7 +6,6 @@ from ...ir.function import Op
 from ...ir.types import TensorType
 from ..builder import Builder
 from ..definition import TypeRuleError, typed
-from ..promotion import common_dtype
 from ..rules import broadcast, shape_of
 from .forms import need_floats
 
@@ -18,7 +17,7 @@ def reduced(type: TensorType, reduction: str) -> TensorType:
 
 
 def _pair(b: Builder, *operands: Op, what: str) -> TensorType:
-    return TensorType(broadcast([x.type for x in operands], what), common_dtype([x.type for x in operands], b.library))
+    return TensorType(broadcast([x.type for x in operands], what), b.common_dtype([x.type for x in operands]))
 
 
 def _equal(what: str, x: Op, y: Op) -> None:

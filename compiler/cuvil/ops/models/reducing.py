@@ -7,7 +7,6 @@ from ...ir.dims import maximum, minimum, product
 from ...ir.types import DType, TensorType
 from ..builder import Builder, as_dtype
 from ..definition import typed
-from ..promotion import common_dtype
 from ..rules import shape_of
 from .forms import along, folded, like, need_floats
 
@@ -75,7 +74,7 @@ def _diff(b: Builder, x, n, axis, *more):
 
 @typed("torch.trapezoid", "torch.trapz")
 def trapezoid(b: Builder, y, x=None, *, dx=1, dim=-1):
-    return folded(b, y, dim, False, common_dtype([y.type, 1.0], b.library))
+    return folded(b, y, dim, False, b.common_dtype([y.type, 1.0]))
 
 
 @typed("torch.gradient")
@@ -112,7 +111,7 @@ for _name in ("nanmax", "nanmin"):
 
 @typed("torch.cumulative_trapezoid")
 def cumulative_trapezoid(b: Builder, y, x=None, *, dx=1, dim=-1):
-    return along(b, y, dim, shape_of(y)[b.axis(dim, y)] - 1, common_dtype([y.type, 1.0], b.library))
+    return along(b, y, dim, shape_of(y)[b.axis(dim, y)] - 1, b.common_dtype([y.type, 1.0]))
 
 
 @typed("numpy.cumprod", "numpy.nancumsum", "numpy.nancumprod", "numpy.ndarray.cumprod")
@@ -153,7 +152,7 @@ def correlate(b: Builder, a, v, mode="valid"):
 @typed("numpy.convolve")
 def convolve(b: Builder, a, v, mode="full"):
     m, n = shape_of(a)[0], shape_of(v)[0]
-    dtype = common_dtype([a.type, v.type], "numpy")
+    dtype = b.common_dtype([a.type, v.type])
     if mode == "same":
         return TensorType((maximum(m, n),), dtype)
     if mode == "valid":

@@ -5,7 +5,6 @@ from ...ir.dims import product
 from ...ir.types import DType, TensorType
 from ..builder import Builder
 from ..definition import typed
-from ..promotion import common_dtype
 from ..rules import dtype_of, shape_of
 
 INSTEAD = "torch.where with a mask"
@@ -69,7 +68,7 @@ def numpy_unique(b: Builder, ar, return_index=False, return_inverse=False, retur
 
 @typed("numpy.union1d", "numpy.intersect1d", "numpy.setxor1d")
 def union(b: Builder, ar1, ar2):
-    return TensorType((b.unbacked(),), common_dtype([ar1.type, ar2.type], "numpy"))
+    return TensorType((b.unbacked(),), b.common_dtype([ar1.type, ar2.type]))
 
 
 @typed("numpy.setdiff1d")
@@ -96,4 +95,4 @@ def combinations(b: Builder, input, r=2, with_replacement=False):
 def cartesian_prod(b: Builder, *tensors):
     if len(tensors) == 1:
         return tensors[0].type
-    return TensorType((product([shape_of(t)[0] for t in tensors]), len(tensors)), common_dtype([t.type for t in tensors], "torch"))
+    return TensorType((product([shape_of(t)[0] for t in tensors]), len(tensors)), b.common_dtype([t.type for t in tensors]))
