@@ -98,7 +98,7 @@ def _meetings(function: FunctionFacts) -> Iterator[tuple[Span | None, list[tuple
 
 
 def _placed(function: FunctionFacts) -> dict[int, Device]:
-    """Where ops live: those of values that were seen, and those of one operand that follow it."""
+    """Where ops live: those that calls gave and took, and those that follow from their operands."""
     placed: dict[int, Device] = {}
     moved: set[int] = set()                               # an op stands for a tensor before and after `.to(...)`
     for tensor in _seen(function):
@@ -107,20 +107,22 @@ def _placed(function: FunctionFacts) -> dict[int, Device]:
     for id in moved:
         del placed[id]
     for op in function.function.ops:
-        if op.id not in placed and op.id not in moved and len(op.operands) == 1 and op.operands[0] in placed and op.name != "opaque":
-            placed[op.id] = placed[op.operands[0]]
+        if op.id not in placed and op.id not in moved and op.operands and op.name != "opaque":
+            given = [placed.get(id) for id in op.operands if id in function.function.by_id and function.function.by_id[id].type.rank != 0]
+            known = [device for device in given if device is not None]
+            away = next((device for device in known if not device.default), None)
+            if away is not None or known and len(known) == len(given):
+                placed[op.id] = away or known[0]
     return placed
 
 
 def _seen(function: FunctionFacts) -> Iterator[Tensor]:
-    from cuvil.frontends.python.values import Tensor
+    """Tensors as they were when calls met them: what is known of expressions is of the end of the walk."""
+    for _, value in function.parameters:
+        yield from tensors(value)
     for call in function.calls:
         for value in (call.result, *call.args):
-            if isinstance(value, Tensor):
-                yield value
-    for fact in function.expressions:
-        if isinstance(fact.value, Tensor):
-            yield fact.value
+            yield from tensors(value)
 
 
 def _factory(function: FunctionFacts, host: Op) -> CallFact | None:
