@@ -77,11 +77,11 @@ def _handed_in(namespace: Namespace, definition: Definition) -> list[tuple[str, 
                 if name:
                     mode = next((k.value.value for k in node.keywords if k.arg == "mode" and isinstance(k.value, ast.Constant)), "")
                     place = Span(namespace.path, node.lineno + shift, node.col_offset, node.end_lineno + shift, node.end_col_offset)
-                    found.append((name, _regions(_how(callee), mode, place)))
+                    found.append((name, _regions(_meant(callee), mode, place)))
     return found
 
 
-def _how(callee: str) -> str:
+def _meant(callee: str) -> str:
     """What a call does by the words the file has for it: `onnx.export` after `from torch import onnx`."""
     return HOW.get(callee) or next((how for name, how in HOW.items() if "." in callee and name.endswith(f".{callee}")), _LAST[callee.rpartition(".")[2]])
 
