@@ -20,7 +20,7 @@ CASES = [
     ("def f(x: Float[Tensor, '3']):\n    for i in range(1000):\n        x = x + i\n    return x", "range(1000)", "a loop of 1000 rounds"),
     # what is not known
     ("def f(x: Float[Tensor, 'n']):\n    return mystery(x)", "mystery(x)", "not defined here"),
-    ("def f(x: Float[Tensor, 'n']):\n    return torch.linalg.svd(x)", "torch.linalg.svd(x)", "not in the vocabulary"),
+    ("def f(x: Float[Tensor, 'n']):\n    return torch.linalg.ldl_factor(x)", "torch.linalg.ldl_factor(x)", "not in the vocabulary"),
     ("def f(x: Float[Tensor, 'n']):\n    return x + torch.randn(3)", "torch.randn(3)", "drawn"),
     ("def f(x, y):\n    return x + y", "x", "parameter without a type"),
     ("def f(x: torch.Tensor):\n    return x + 1", "f", "only partly known"),
