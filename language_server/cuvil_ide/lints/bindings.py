@@ -32,12 +32,25 @@ def bound_before(facts: FileFacts, use: cst.CSTNode, name: str) -> cst.BaseExpre
 
 def bindings(facts: FileFacts, use: cst.CSTNode) -> Iterator[tuple[str, cst.BaseExpression]]:
     """(name, value) of the assignments above a place, in the function it stands in, or in the module, in the order of the text."""
-    end, home = facts.module.span(use), facts.module.owner(use)
-    function = _function(facts, use)
-    for node in _assignments(facts, home):
+    for node in _above(facts, use):
+        yield from bound(facts, node)
+
+
+def assignment_of(facts: FileFacts, use: cst.CSTNode, name: str) -> cst.Assign | cst.AnnAssign | None:
+    """The last assignment above a place that binds a name."""
+    found = None
+    for node in _above(facts, use):
+        if any(target == name for target, _ in bound(facts, node)):
+            found = node
+    return found
+
+
+def _above(facts: FileFacts, use: cst.CSTNode) -> Iterator[cst.Assign | cst.AnnAssign]:
+    end, function = facts.module.span(use), _function(facts, use)
+    for node in _assignments(facts, facts.module.owner(use)):
         span = facts.module.span(node)
         if (span.end_line, span.end_column) <= (end.line, end.column) and _function(facts, node) is function:
-            yield from bound(facts, node)
+            yield node
 
 
 def bound(facts: FileFacts, node: cst.Assign | cst.AnnAssign) -> Iterator[tuple[str, cst.BaseExpression]]:
