@@ -19,6 +19,7 @@ Rule = Callable[[Walk, list[Value], dict[str, Value]], "TensorType | None"]
 RULES: dict[str, Rule] = {}
 ASIDE = frozenset(("device", "generator", "layout", "requires_grad", "non_blocking", "memory_format", "pin_memory", "training", "p", "eps", "inplace",
                    "momentum", "out"))
+_F64 = ("numpy.zeros", "numpy.ones", "numpy.empty")
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
@@ -44,6 +45,8 @@ def result(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value],
         return None
     args = [joins.given(walk.resolve(arg)) for arg in args]
     type = found(walk, args, {key: joins.given(walk.resolve(value)) for key, value in keywords.items()})
+    if type is not None and name in _F64 and len(args) < 2 and "dtype" not in keywords:
+        type = TensorType(type.shape, DType.F64)
     return None if type is None else opaque(walk, name, args, type, node)
 
 
@@ -129,10 +132,17 @@ def reshape(walk: Walk, args, keywords) -> TensorType | None:
     return TensorType(tuple(size(walk, each) for each in sizes), x.dtype)
 
 
-@rule("transpose", "swapaxes", "movedim", "interpolate", "pad", "narrow", "index_select", "repeat_interleave", "take_along_dim", "flip", "roll")
+@rule("transpose", "swapaxes", "movedim", "pad", "narrow", "index_select", "repeat_interleave", "take_along_dim", "flip", "roll")
 def other_sizes(walk: Walk, args, keywords) -> TensorType | None:
     x = tensor(args)
     return None if x is None else TensorType(None if x.shape is None else open_shape(walk, len(x.shape)), x.dtype)
+
+
+@rule("interpolate", "upsample")
+def resized(walk: Walk, args, keywords) -> TensorType | None:
+    """Samples and channels stay, as many as there are."""
+    x = tensor(args)
+    return None if x is None else TensorType(None if x.shape is None else (*x.shape[:2], *open_shape(walk, max(len(x.shape) - 2, 0))), x.dtype)
 
 
 @rule("permute")
@@ -172,10 +182,9 @@ def converted(walk: Walk, args, keywords) -> TensorType | None:
 
 def _made(walk: Walk, args, keywords, dtype: DType | None = DType.F32) -> TensorType | None:
     sizes = listed([keywords["size"]] if "size" in keywords else args)
-    if sizes is None:
-        return None
     asked = keywords.get("dtype")
-    return TensorType(tuple(size(walk, each) for each in sizes), asked.value if isinstance(asked, Scalar) and isinstance(asked.value, DType) else
+    shape = None if sizes is None else tuple(size(walk, each) for each in sizes)
+    return TensorType(shape, asked.value if isinstance(asked, Scalar) and isinstance(asked.value, DType) else
                       dtype if asked is None else None)
 
 

@@ -65,6 +65,11 @@ def _draw(walk: Walk, name: str, args, keywords, node) -> Value | None:
         dtype = DType.I64 if callee in ("randint", "randperm") else DType.F64 if library == "numpy" else DType.F32
         given = keywords.get("dtype")
         type = TensorType(tuple(dims), dtype if given is None else given.value if isinstance(given, Scalar) and isinstance(given.value, DType) else None)
+    elif callee.endswith("_like") or callee in ("rand", "randn", "empty"):
+        from . import partial
+        type = TensorType(None, None) if callee.endswith("_like") else partial.RULES[callee](walk, list(args), keywords)
+        made = partial.opaque(walk, name, list(args), type if library == "torch" else TensorType(type.shape, None), node)
+        return replace(made, device=None) if callee.endswith("_like") and library == "torch" else made
     else:
         return walk.unknown("random values of a shape that is not known", node)
     walk.builder.origins = (walk.origin(node),)
