@@ -13,6 +13,7 @@ Silent when the single axis is written out (`[:, None]`, `unsqueeze`, `view`), w
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from cuvil.diagnostics import Diagnostic, Evidence, Fix
 from cuvil.ops.definition import DEFINITIONS, ELEMENTWISE, REDUCTION
 from cuvil.source import Edit, Span
 
+from . import flow
 from .rule import Invalid, Rule
 
 if TYPE_CHECKING:
@@ -39,8 +41,15 @@ VALID = (
     # Different sizes: a table can only be meant.
     "import torch\n\ndef f():\n    a, b = torch.zeros(8, 3)[:, :1], torch.zeros(5)\n    return (a - b).mean()\n",
     "import torch\n\ndef f():\n    a, b = torch.zeros(8, 3)[:, :1], torch.zeros(8)\n    return (a.squeeze(-1) - b).mean()\n",
+    # A mean difference of all pairs of one vector.
+    "import torch\n\ndef f(x: torch.Tensor):\n    N, = x.shape\n    a = x.view(-1, 1)\n    return (a - x).abs().mean()\n",
+    "import torch\n\na, b = torch.zeros(8, 1), torch.zeros(8)\ntable = a - b\nprint(table.shape, table.mean())\n",
 )
 INVALID = (
+    Invalid("import torch\n\na, b = torch.zeros(8, 1), torch.zeros(8)\nprint((»a - b«).abs().mean())\n", "[8, 8]",
+            "import torch\n\na, b = torch.zeros(8, 1), torch.zeros(8)\nprint((a.squeeze(-1) - b).abs().mean())\n"),
+    Invalid("import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n    N, = x.shape\n    y = torch.zeros(N).view(-1, 1)\n    return (»x - y«).abs().mean()\n", "N*N",
+            "import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n    N, = x.shape\n    y = torch.zeros(N).view(-1, 1)\n    return (x - y.squeeze(-1)).abs().mean()\n"),
     Invalid("import torch\n\ndef f():\n    a, b = torch.zeros(8, 3)[:, :1], torch.zeros(8)\n    return (»a - b«).abs().mean()\n",
             "[8, 1] with [8] broadcasts to [8, 8]",
             "import torch\n\ndef f():\n    a, b = torch.zeros(8, 3)[:, :1], torch.zeros(8)\n    return (a.squeeze(-1) - b).abs().mean()\n"),
@@ -56,6 +65,7 @@ INVALID = (
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
     seen: set[Span] = set()
+    yield from _of_module(facts)
     for function in facts.functions:
         if function.function is None:
             continue
@@ -63,7 +73,7 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
             origin = op.origins[0] if op.origins else None
             if origin is None or origin.span in seen or origin.span.path != facts.source.path:
                 continue
-            if _written_out(function.function, column) or not _only_reduced(function.function, op):
+            if _written_out(function.function, op, column, vector) or not _only_reduced(function.function, op):
                 continue
             seen.add(origin.span)
             size = column.type.shape[0]
@@ -71,6 +81,41 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
             yield RULE.finding(
                 f"{_shape(column)} with {_shape(vector)} broadcasts to {_shape(op)}: all {size}*{size} pairs are reduced, not {size} of them",
                 origin.span, evidence, _fix(facts, origin.span, column))
+
+
+def _of_module(facts: FileFacts) -> Iterator[Diagnostic]:
+    """The same in statements of the module, which have values and no graph."""
+    from cuvil.frontends.python.values import Tensor
+    shapes = {fact.span: fact.value for fact in facts.expressions if isinstance(fact.value, Tensor) and fact.value.type.rank in (1, 2)}
+    for span, value in shapes.items():
+        rows = value.type.shape
+        if len(rows) != 2 or rows[0] != rows[1] or rows[0] == 1:
+            continue
+        node = facts.module.node_at(span.line, span.column)
+        while node is not None and (facts.module.span(node) != span or not isinstance(node, (cst.BinaryOperation, cst.Comparison))):
+            node = facts.module.parent(node)
+        sides = (node.left, node.right if isinstance(node, cst.BinaryOperation) else node.comparisons[0].comparator) if node is not None else ()
+        ops = [found.op for side in sides if (found := shapes.get(facts.module.span(side))) is not None]
+        column = next((op for op in ops if op.type.shape == (rows[0], 1)), None)
+        vector = next((op for op in ops if op.type.shape == rows[:1]), None)
+        if column is None or vector is None or column.name == "reshape" or not _reduced_in_text(facts, node):
+            continue
+        evidence = tuple(Evidence(op.origins[0].span, f"has shape {_shape(op)}") for op in (column, vector) if op.origins)
+        yield RULE.finding(f"{_shape(column)} with {_shape(vector)} broadcasts to {_shape(value.op)}: all {rows[0]}*{rows[0]} pairs are reduced, not {rows[0]} of them",
+                           span, evidence, _fix(facts, span, column))
+
+
+def _reduced_in_text(facts: FileFacts, node: cst.CSTNode) -> bool:
+    """`(a - b).abs().mean()`, on the spot or by a name that is bound to it and reduced behind."""
+    above = facts.module.parent(node)
+    while isinstance(above, (cst.Attribute, cst.Call, cst.BinaryOperation)):
+        if isinstance(above, cst.Call) and isinstance(above.func, cst.Attribute) and above.func.attr.value in ("mean", "sum"):
+            return not above.args
+        above = facts.module.parent(above)
+    if not isinstance(above, cst.Assign) or not isinstance(above.targets[0].target, cst.Name):
+        return False
+    name, behind = above.targets[0].target.value, facts.source.text[facts.source.index.offset(facts.module.span(node).end_line + 1, 0):]
+    return len(re.findall(rf"\b{name}\b", behind)) == len(re.findall(rf"\b{name}(?:\.(?:abs|square|float|sqrt)\(\)|\.pow\(2\)| ?\*\* ?2\))*\.(?:mean|sum)\(\)", behind)) > 0
 
 
 def _tables(function: Function) -> Iterator[tuple[Op, Op, Op]]:
@@ -87,11 +132,13 @@ def _tables(function: Function) -> Iterator[tuple[Op, Op, Op]]:
             yield op, column, vector
 
 
-def _written_out(function: Function, column: Op) -> bool:
-    """The single axis of the column was made by a reshape, which is what `[:, None]`, `unsqueeze` and `view` are."""
+def _written_out(function: Function, table: Op, column: Op, vector: Op) -> bool:
+    """The single axis of the column was made by a reshape, which is what `[:, None]`, `unsqueeze` and `view` are: pairs are meant. One that
+    was made in another statement is meant for something else, when the table is a difference or comparison with other data."""
     while True:
         if column.name == "reshape":
-            return True
+            apart = table.origins and column.origins and not table.origins[0].span.encloses(column.origins[0].span)
+            return not (apart and table.name in ("sub", "eq", "ne") and _source(function, column) is not _source(function, vector))
         definition = DEFINITIONS.get(column.name)
         if definition is None or definition.kind != ELEMENTWISE:
             return False
@@ -99,6 +146,10 @@ def _written_out(function: Function, column: Op) -> bool:
         if not shaped:
             return False
         column = shaped[0]
+
+
+def _source(function: Function, op: Op) -> Op:
+    return flow.source(function, op, {"reshape", "cast", "transpose"})
 
 
 def _only_reduced(function: Function, table: Op) -> bool:
