@@ -130,6 +130,7 @@ class Walk:
         self.types: dict[int, TensorType] = {}             # types of inputs, found by an earlier walk under `assume`
         self.learned_shapes: set[int] = set()              # inputs whose shape the code said
         self.summaries: dict[Any, Value] = {}              # results of calls that took long, and the forms of what they were given: summaries.py
+        self.constructing: list[Instance] = []             # objects whose `__init__` is being walked
         self.forms: dict[int, tuple[Instance, Any]] = {}
         self.numbers: dict[Any, int] = {}
         self._storage = 0
@@ -229,10 +230,15 @@ class Walk:
     def problem(self, kind: str, what: str, expected: str, node: cst.CSTNode, operation: str = "",
                 evidence: tuple[Evidence, ...] = ()) -> Unknown:
         span = self.span(node)
-        if not self.quiet:
+        if not self.quiet and not (self.frame.callers and self._in_a_branch_of_a_callee()):
             self.problems.setdefault((span, what), Problem(kind, what, expected, span, operation, evidence, self.frame.callers))
             self.refuse(what, node, expected, evidence=evidence)
         return Unknown("an operation that fails", span)
+
+    def _in_a_branch_of_a_callee(self) -> bool:
+        """Here the arguments of one call meet a test that is not decided: the two may exclude each other, so nothing is certain."""
+        root = self.recording.definition if self.recording is not None else None
+        return root is None or not all(root.first <= span.line <= root.last and span.path == self.recording.namespace.path for span, _ in self.context.tests)
 
     # --- tensors --------------------------------------------------------------------------------------------------
 
