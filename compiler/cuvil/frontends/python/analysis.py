@@ -28,7 +28,7 @@ from .workspace import Namespace, Workspace
 
 FACT_STEPS = 20_000
 MANY = 600                                     # definitions of a file beyond which positions are not kept
-TENSOR_WORDS = ("torch", "np.", "numpy", "cv2", "nn.", "F.", "jnp", "Tensor", "einops", "cuvil", "cu.", ".shape", ".view(", ".reshape(", ".mean(",
+TENSOR_WORDS = ("torch", "np.", "numpy", "cv2", "nn.", "F.", "jnp", "Tensor", "einops", "cuvil", "cu.", ".shape", "[...,", "[:, ", ".view(", ".reshape(", ".mean(",
                 "softmax", "matmul", ".sum(", "tensor", "logits", "def forward", "def __call__", "%", ".format(", 'f"', "f'", "==", "logg")
 
 
@@ -126,7 +126,7 @@ class Analyzer:
 
     def _function(self, namespace: Namespace, definition: Definition) -> Kept:
         path, blank = namespace.path, _blank(namespace, definition)
-        if definition.first == definition.header and not any(word in definition.text for word in TENSOR_WORDS):
+        if definition.first == definition.header and not _about_tensors(namespace, definition):
             return Kept(blank, {}, Counter(), 0)
         node = definition.node
         if not isinstance(node, cst.FunctionDef):
@@ -167,6 +167,14 @@ class Analyzer:
         walk.frame = walk.recording = Frame(namespace, definition)
         made = facts_of(walk, namespace.path, definition)
         return Kept((made, tuple(walk.problems.values()), *_records(walk).values()), walk.used, *statistics(made))
+
+
+def _about_tensors(namespace: Namespace, definition: Definition) -> bool:
+    """Whether a function may work with tensors, by its text; a method, also by what its class holds."""
+    if any(word in definition.text for word in TENSOR_WORDS):
+        return True
+    made = namespace.syntax.by_name.get(f"{definition.owner}.__init__") if definition.owner and "self." in definition.text else None
+    return made is not None and any(word in made.text for word in ("nn.", "torch", ".eval("))
 
 
 def _blank(namespace: Namespace, definition: Definition) -> FunctionFacts:

@@ -38,7 +38,7 @@ def expanded(walk: Walk, args, keywords, result, node) -> Tensor:
         return result
     before, after = args[0].type.shape, result.type.shape
     if before is None or after is None:                   # sizes that are written out are there to grow: nobody expands to what is there
-        written = any(isinstance(size, Scalar) and size.value != -1 for size in args[1:])
+        written = any(not isinstance(size, (Tensor, Sequence)) and not (isinstance(size, Scalar) and size.value == -1) for size in args[1:])
         return with_marks(result, "expanded") if before is None and written else result
     grown = [new for old, new in zip((1,) * (len(after) - len(before)) + before, after) if old == 1 and new != 1]
     return with_marks(result, "expanded") if grown else result
