@@ -6,6 +6,7 @@ A definition's facts are kept while its own text and place, and all definitions 
 """
 from __future__ import annotations
 
+import re
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, replace
 
@@ -26,7 +27,9 @@ from .values import Either, Tensor, Unknown, Untyped, Value
 from .walk import Frame, OutOfBudget, Walk
 from .workspace import Namespace, Workspace
 
-FACT_STEPS = 20_000
+FACT_STEPS = 20_000                            # that a walk of one function may take
+FILE_STEPS, PLAIN_STEPS = 400_000, 40_000      # that all functions of a file share: those that mention tensors, and the others
+LEAST = 400
 MANY = 600                                     # definitions of a file beyond which positions are not kept
 TENSOR_WORDS = ("torch", "np.", "numpy", "cv2", "nn.", "F.", "jnp", "Tensor", "einops", "cuvil", "cu.", ".shape", "[...,", "[:, ", ".view(", ".reshape(", ".mean(",
                 "softmax", "matmul", ".sum(", "tensor", "logits", "def forward", "def __call__", "%", ".format(", 'f"', "f'", "==", "logg")
@@ -105,7 +108,7 @@ class Analyzer:
                 continue                                   # a caller brought what there is to know
             known = before.get(entry)
             if known is None or not self.workspace.unchanged(known.used):
-                known = assumed.brought(self.workspace, namespace, entry)
+                known = assumed.brought(self.workspace, namespace, entry, budget(namespace, entry))
             now[entry] = known
             for definition, values in known.seen.items():
                 seen.setdefault(definition, []).append(values)
@@ -134,13 +137,14 @@ class Analyzer:
             line, column = definition.error_place
             place = Span(path, line, column, line, column + 1)
             return Kept(replace(blank, refusal=CuvilError(f"syntax error: {what}", place)), {}, Counter(), 0)
-        walk, outcome = walked(self.workspace, FACT_STEPS, namespace, definition, None)
+        steps = budget(namespace, definition)
+        walk, outcome = walked(self.workspace, steps, namespace, definition, None)
         if definition.stale or definition.error is not None:
             line, column = definition.error_place
             outcome.refusal = CuvilError(f"syntax error: {definition.error}", Span(path, line, column, line, column + 1))
         made, function = facts_of(walk, path, definition), outcome.function
         if outcome.refusal is not None and any(map(may_be_none, outcome.parameters.values())) and not definition.stale:
-            _, plain = walked(self.workspace, FACT_STEPS, namespace, definition, {})      # as it is compiled: with its defaults
+            _, plain = walked(self.workspace, steps, namespace, definition, {})      # as it is compiled: with its defaults
             if plain.refusal is None:
                 function, outcome.refusal = plain.function, None
         facts = replace(blank, function=function, refusal=outcome.refusal, entry=outcome.entry, expressions=made,
@@ -167,6 +171,24 @@ class Analyzer:
         walk.frame = walk.recording = Frame(namespace, definition)
         made = facts_of(walk, namespace.path, definition)
         return Kept((made, tuple(walk.problems.values()), *_records(walk).values()), walk.used, *statistics(made))
+
+
+def budget(namespace: Namespace, definition: Definition) -> int:
+    """The steps that the walk of a function may take: all, unless the file has many functions. Hundreds of functions that only choose
+    the sizes of a model do not build it hundreds of times."""
+    if namespace.shares is None:
+        functions = [d for d in namespace.syntax.definitions if d.kind == "function"]
+        of_tensors = sum(mentions_tensors(d) for d in functions)
+        namespace.shares = tuple(min(FACT_STEPS, max(LEAST, total >> max(count - 1, 0).bit_length()))
+                                 for total, count in ((PLAIN_STEPS, len(functions) - of_tensors), (FILE_STEPS, of_tensors)))
+    return namespace.shares[mentions_tensors(definition)]
+
+
+def mentions_tensors(definition: Definition) -> bool:
+    return _OF_TENSORS.search(definition.text) is not None
+
+
+_OF_TENSORS = re.compile(r"\b(?:torch|np|numpy|nn|F|jnp|einops|cu)\.|Tensor|\.(?:shape|view|reshape|mean|sum|size)\b|softmax|matmul|logits|def (?:forward|__call__)\b")
 
 
 def _about_tensors(namespace: Namespace, definition: Definition) -> bool:

@@ -21,7 +21,6 @@ from .values import Deferred, Tensor, Value, Weight
 from .walk import Walk
 from .workspace import Namespace, Workspace
 
-STEPS = 30_000
 ENTRIES = ("forward", "__call__")
 Seen = dict[int, tuple[cst.CSTNode, TensorType, str]]
 
@@ -34,17 +33,18 @@ class Brought:
     used: dict[tuple[str, str], tuple[Definition, ...]]
 
 
-def brought(workspace: Workspace, namespace: Namespace, entry: Definition) -> Brought:
-    walk = _walk(workspace, namespace, entry, {})
+def brought(workspace: Workspace, namespace: Namespace, entry: Definition, steps: int) -> Brought:
+    """steps: that the walk may take."""
+    walk = _walk(workspace, namespace, entry, {}, steps)
     types = learn.types_met(walk)
     if types:
-        walk = _walk(workspace, namespace, entry, types)
+        walk = _walk(workspace, namespace, entry, types, steps)
     own = set(namespace.syntax.definitions)
     return Brought({definition: seen for definition, seen in walk.everywhere.items() if definition in own}, walk.used)
 
 
-def _walk(workspace: Workspace, namespace: Namespace, entry: Definition, types: dict[int, TensorType]) -> Walk:
-    walk = Walk(workspace, STEPS)
+def _walk(workspace: Workspace, namespace: Namespace, entry: Definition, types: dict[int, TensorType], steps: int) -> Walk:
+    walk = Walk(workspace, steps)
     walk.assume, walk.everywhere, walk.quiet, walk.types = True, {}, 1, types
     walk_function(walk, namespace, entry, None)
     return walk

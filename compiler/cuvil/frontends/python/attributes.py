@@ -136,7 +136,8 @@ def _of_library(walk: Walk, home: str, name: str, node: cst.CSTNode) -> Value:
 def set(walk: Walk, value: Value, name: str, new: Value, node: cst.CSTNode) -> None:
     """`value.name = new`: on a user's object in `__init__`, its attribute; elsewhere an effect, which is not compiled."""
     if isinstance(value, Instance):
-        walk.forms.clear()
+        if not any(each is value for each in walk.constructing):
+            walk.forms.clear()
         classes.register(value, name, new)
         if not walk.building:
             walk.refuse("an attribute of an object is set while it runs, which is not compiled", node, "a function without effects",

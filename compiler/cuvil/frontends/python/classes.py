@@ -12,7 +12,7 @@ import libcst as cst
 from ...cst import Definition
 from ...ir.function import Op
 from ...ops.builder import Builder
-from . import calls, scope
+from . import calls, scope, summaries
 from .context import MODULE_LEVEL
 from .values import NONE, Deferred, Either, Instance, Library, Many, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, UserFunction, Value, Weight
 from .walk import Frame, Walk
@@ -156,6 +156,10 @@ def instantiate(walk: Walk, cls: UserClass, args: list[Value], keywords: dict[st
     unknown_base = any(isinstance(base, Unknown) for base in bases(walk, cls))
     if any(name.startswith("dataclasses.") for name in names):
         return _dataclass(walk, cls, instance, args, keywords, node)
+    from . import prototypes
+    alike = summaries.of_call(walk, ("new", id(cls.node)), args, keywords) if walk.facts_only and walk.building else None
+    if alike is not None and alike in walk.summaries:
+        return prototypes.copy(walk.summaries[alike], walk.created)
     found = find_member(walk, cls, "__init__")
     if found is None and args and any(isinstance(base, Library) and base.name in DICTS for base in bases(walk, cls)):
         instance.attributes[ITEMS] = args[0]
@@ -179,6 +183,8 @@ def instantiate(walk: Walk, cls: UserClass, args: list[Value], keywords: dict[st
         return instance
     apart(walk, instance, cls, lambda: calls.follow(walk, function, args, keywords, node))
     instance.complete = instance.complete and not unknown_base
+    if alike is not None:
+        walk.summaries[alike] = prototypes.copy(instance, walk.created)      # as it is now: what is made may be changed
     return instance
 
 
@@ -198,10 +204,12 @@ def apart(walk: Walk, instance: Instance, cls: UserClass, work) -> None:
     walk.quiet += 1
     walk.active.append(cls.node)
     walk.created.append(instance)
+    walk.constructing.append(instance)
     try:
         work()
     finally:
         walk.active.pop()
+        walk.constructing.pop()
         walk.weak -= 1
         walk.quiet -= 1
         walk.building -= 1

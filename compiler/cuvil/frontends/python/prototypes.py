@@ -43,8 +43,8 @@ def prototype(walk: Walk, owner: UserClass) -> Instance:
     return copy(kept.instance)
 
 
-def copy(instance: Instance) -> Instance:
-    """An object with all objects, lists and dicts it holds, so that a walk can change it."""
+def copy(instance: Instance, made_too: list[Instance] | None = None) -> Instance:
+    """An object with all objects, lists and dicts it holds, so that a walk can change it. made_too: takes the objects that are made."""
     copies: dict[int, Value] = {}
 
     def of(value: Value) -> Value:
@@ -52,6 +52,8 @@ def copy(instance: Instance) -> Instance:
             case Instance():
                 if id(value) not in copies:
                     made = copies[id(value)] = replace(value, attributes={}, owner=None)
+                    if made_too is not None:
+                        made_too.append(made)
                     made.owner = (of(value.owner[0]), value.owner[1]) if value.owner is not None else None
                     made.attributes.update({name: of(item) for name, item in value.attributes.items()})
                 return copies[id(value)]

@@ -199,6 +199,7 @@ def isinstance_(walk: Walk, args, keywords, node) -> Value | None:
     return walk.unknown("an isinstance test", node) if known is None else Scalar(known)
 
 
+PLAIN = frozenset(f"builtins.{kind}" for kind in ("tuple", "list", "dict", "str", "int", "float", "bool", "set"))
 _KINDS = {"builtins.int": (int, Poly), "builtins.float": (float,), "builtins.str": (str,), "builtins.bool": (bool,), "builtins.range": (range,)}
 
 
@@ -227,6 +228,10 @@ def is_a(walk: Walk, value: Value, cls: Value) -> bool | None:
             return True if own == name or name == classes.MODULE else None if not own.startswith("torch.nn.") else False
         case Instance(of=UserClass() as own):
             return _derives(walk, own, cls)
+        case UserClass() | UserFunction() if name in PLAIN:
+            return False
+        case Library(name=own, receiver=None) if name in PLAIN and own.rpartition(".")[2][:1].isupper():      # a class
+            return False
         case UserFunction():
             return False if name in ("torch.Tensor", "numpy.ndarray", "builtins.str", "builtins.int") else None
     return None

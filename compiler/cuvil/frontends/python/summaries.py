@@ -45,10 +45,14 @@ def key(walk: Walk, function: UserFunction, args: list[Value], keywords: dict[st
     """What makes two calls alike; None when nothing does."""
     if not isinstance(function.receiver, Instance) or walk.building or function.closure:
         return None
+    around = walk.context
+    return of_call(walk, (id(function.node), around.loops == (), around.grad, around.regions, around.autocast), args, keywords)
+
+
+def of_call(walk: Walk, what: tuple, args: list[Value], keywords: dict[str, Value]) -> Any:
+    """What makes two calls of one thing alike; None when nothing does. The receiver of a method is among its arguments."""
     try:
-        around = walk.context
-        return (id(function.node), around.loops == (), around.grad, around.regions, around.autocast, form(walk, function.receiver, 0), tuple(form(walk, arg, 0) for arg in args),
-                tuple((name, form(walk, value, 0)) for name, value in sorted(keywords.items())))
+        return (*what, tuple(form(walk, arg, 0) for arg in args), tuple((name, form(walk, value, 0)) for name, value in sorted(keywords.items())))
     except (Unlike, TypeError):
         return None
 
@@ -104,6 +108,8 @@ def form(walk: Walk, value: Value, depth: int) -> Any:
 
 
 def _object(walk: Walk, instance: Instance, depth: int) -> Any:
+    if any(each is instance for each in walk.constructing):
+        raise Unlike
     known = walk.forms.get(id(instance))
     if known is None:
         walk.forms[id(instance)] = instance, ("recursive", id(instance))      # an object that holds itself is like no other

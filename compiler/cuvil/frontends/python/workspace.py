@@ -149,6 +149,7 @@ class Namespace:
     def __init__(self, workspace: Workspace, syntax: Module) -> None:
         self.workspace, self.syntax = workspace, syntax
         self.values: dict[str, tuple] = {}                 # of names that mean the same in every walk: scope.global_value
+        self.shares: tuple[int, ...] | None = None         # steps that each of its functions may take: analysis.budget
         self.handed: dict[str, tuple] | None = None        # what is handed to a compiler: kept by regions.py
 
     @property
