@@ -7,10 +7,10 @@ import libcst as cst
 
 from ...ir.dims import Poly
 from ...ops import SPELLINGS
-from . import joins, layers, traits
+from . import joins, layers, records, traits
 from .library import apply
 from .mutation import write_into
-from .values import Either, Instance, Library, Many, Mapping, Scalar, Sequence, Shape, Tensor, Unknown, UserClass, Value
+from .values import Either, Instance, Library, Many, Mapping, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserClass, Value
 from .walk import Walk
 
 
@@ -122,5 +122,8 @@ def set(walk: Walk, value: Value, index: Value, new: Value, node: cst.CSTNode) -
             write_into(walk, value, index, new, node)
         case Unknown():
             pass
+        case Untyped():
+            records.written(walk, value, "[]=", new, node)
+            walk.refuse("an item of something that is not known is set", node)
         case _:
             walk.refuse("an item of this object is set, which is not compiled", node)
