@@ -85,6 +85,10 @@ def _collected(facts: FileFacts, function: cst.FunctionDef, loop: cst.For | cst.
                 bound |= _names(target)
             case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=name))) if _in_place(name):
                 written.setdefault(_base(inner), node)
+            case cst.Call(args=args):
+                for each in args:
+                    if each.keyword is not None and each.keyword.value == "out":
+                        written.setdefault(_base(each.value), node)
     for place, kept in _kept(facts, loop):
         name = kept.value
         if name in written and name not in bound and not _leaves(facts, place) and _nearest(facts, place, loop):

@@ -44,6 +44,8 @@ INVALID = (
             _START + "def scaled(x: torch.Tensor):\n    x = x.clone()\n    x[..., 2] /= 33.0\n    return x\n"),
     Invalid(_START + "def scaled(x: torch.Tensor):\n    »x.mul_(2.0)«\n    return x\n", "caller",
             _START + "def scaled(x: torch.Tensor):\n    x = x.clone()\n    x.mul_(2.0)\n    return x\n"),
+    Invalid("import numpy as np\n\ndef scaled(img):\n    »img[..., 0]« -= 104.0\n    return img\n", "array",
+            "import numpy as np\n\ndef scaled(img):\n    img = img.copy()\n    img[..., 0] -= 104.0\n    return img\n"),
     Invalid("import numpy as np\n\ndef scaled(x: np.ndarray):\n    »x *= 2.0«\n    return x\n", "in place",
             "import numpy as np\n\ndef scaled(x: np.ndarray):\n    x = x.copy()\n    x *= 2.0\n    return x\n"),
 )
@@ -51,6 +53,7 @@ INVALID = (
 SAYS_SO = re.compile(r"_$|in_?place|update|fill|assign|init|reset|set_|^set|apply|write|insert|append|push|store|put|scatter|zero|clip_grad|shuffle|swap|"
                       r"copy_to|copy_into|mutate|modif|step$|patch|freeze|load|register|hook", re.IGNORECASE)
 MEANT = re.compile(r"^out|out$|output|cache|buffer|state|dest|dst|grad|memory|pool|storage|accum|total|running|_$|result|workspace|scratch|param|weight", re.IGNORECASE)
+_VIEWS = frozenset("view view_as transpose permute unsqueeze squeeze swapaxes unflatten expand movedim".split())
 
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
@@ -59,27 +62,52 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
         if not function.writes or plain.startswith("_") or SAYS_SO.search(plain):
             continue
         given = {t.storage: name for name, value in function.parameters if not MEANT.search(name) for t in tensors(value)}
-        returned = {t.storage for t in tensors(function.result)} | {t.storage for name, value in function.parameters if name in _returned(facts, function)
-                                                                    for t in tensors(value)}
+        back = _returned(facts, function)
+        values = [function.result, *(value for name, value in function.parameters if name in back)]
+        values += [a.value for a in function.assigns if a.name in back and not a.context.callers]
+        returned = {t.storage for value in values for t in tensors(value)}
         seen: set[Span] = set()
         for write in function.writes:
             if write.context.callers or write.span.path != facts.source.path or write.span in seen:
                 continue
             seen.add(write.span)
             name = next((given[t.storage] for t in tensors(write.target)
-                         if t.storage in given and t.storage in returned and "shared" not in t.marks), None)
+                         if t.storage in given and t.storage in returned and "shared" not in t.marks), None) or _array(facts, function, write, back)
             if name is not None and not _rebound(facts, function, name, write):
                 yield _finding(facts, function, write, name)
 
 
+def _array(facts: FileFacts, function: FunctionFacts, write: WriteFact, back: set[str]) -> str | None:
+    """A parameter of no known type that only an array can be: it is indexed with `...` or by several axes."""
+    from cuvil.frontends.python.values import Untyped
+    name = write.name
+    if not isinstance(dict(function.parameters).get(name), Untyped) or name not in back or MEANT.search(name):
+        return None
+    return name if re.match(rf"{re.escape(name)}\s*\[\s*(?:\.\.\.|:)\s*,", facts.source.slice(write.span)) else None
+
+
 def _returned(facts: FileFacts, function: FunctionFacts) -> set[str]:
-    """Names that a `return` gives back as they are."""
+    """Names that a `return` gives back as they are, or a view of."""
     definition = facts.module.by_name.get(function.name)
     if definition is None or not isinstance(definition.node, cst.FunctionDef):
         return set()
     values = [r.value for r in inside(facts, definition.node, cst.Return)]
     values += [e.value for v in values if isinstance(v, cst.Tuple) for e in v.elements]
-    return {v.value for v in values if isinstance(v, cst.Name)}
+    return {name for name in map(_base, values) if name}
+
+
+def _base(value: cst.BaseExpression | None) -> str:
+    """`x` of `x`, `x.view_as(y)` and `x[None]`."""
+    while True:
+        match value:
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=method))) if method in _VIEWS:
+                value = inner
+            case cst.Subscript(value=inner, slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Name(value="None")))]):
+                value = inner
+            case cst.Name(value=name):
+                return name
+            case _:
+                return ""
 
 
 def _rebound(facts: FileFacts, function: FunctionFacts, name: str, write: WriteFact) -> bool:
@@ -89,11 +117,12 @@ def _rebound(facts: FileFacts, function: FunctionFacts, name: str, write: WriteF
 
 
 def _finding(facts: FileFacts, function: FunctionFacts, write: WriteFact, name: str) -> Diagnostic:
-    target = next(iter(tensors(write.target)))
-    where = f"a view of `{name}`" if target.view and write.name != name else f"`{name}`"
-    declared = next((o.span for o in target.op.origins if o.node == "Param"), function.header)
-    return RULE.finding(f"this changes {where} in place, so the caller's {'array' if target.library == 'numpy' else 'tensor'} changes with what is returned; "
-                        f"clone it first", write.span, (Evidence(declared, "is the caller's"),), _fix(facts, function, name, target.library))
+    target = next(iter(tensors(write.target)), None)
+    library = target.library if target is not None else "numpy" if "import torch" not in facts.source.text else ""
+    where = f"a view of `{name}`" if target is not None and target.view and write.name != name else f"`{name}`"
+    declared = next((o.span for o in target.op.origins if o.node == "Param"), function.header) if target is not None else function.header
+    return RULE.finding(f"this changes {where} in place, so the caller's {'array' if library == 'numpy' else 'tensor'} changes with what is returned; "
+                        f"clone it first", write.span, (Evidence(declared, "is the caller's"),), _fix(facts, function, name, library) if library else None)
 
 
 def _fix(facts: FileFacts, function: FunctionFacts, name: str, library: str) -> Fix | None:

@@ -43,9 +43,11 @@ INVALID = (
 
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
+    lines: set[int] = set()                               # of x.mul_(a).add_(b) the first is enough
     for write in once(w for w in writes(facts) if w.context.grad != "inference" and any(t.inference for t in tensors(w.target))):
-        if expected_to_fail(facts, write.span):
+        if write.span.line in lines or expected_to_fail(facts, write.span):
             continue
+        lines.add(write.span.line)
         target = next(iter(tensors(write.target)))
         name = f"`{write.name}`" if write.name else "this tensor"
         evidence = (*(Evidence(origin.span, "is made here, in inference mode") for origin in target.op.origins[:1]),

@@ -74,6 +74,8 @@ def _by_mode(value: Value | None) -> str:
     while todo:
         at = todo.pop()
         match at:
+            case Instance(of=Library(name=name)) if name.startswith(("torchvision.models.", "timm.")):
+                return "batch norm or dropout" if at.training is not False else ""
             case Instance(of=Library(name=name)) if MODES.match(name) and _drops(at, name):
                 return name.rpartition(".")[2] if at.training is not False else ""
             case Instance() if id(at) not in seen:

@@ -1,14 +1,14 @@
 """Weights loaded to wherever they were saved.
 
-What: `torch.load(path)` without `map_location`, whose result goes into a module.
+What: `torch.load(path)` without `map_location`, whose result goes into a module, in code that runs without a GPU, too.
 Why: each tensor goes to the device it was saved from. A checkpoint of a GPU fails to load on a machine without one, and on one with several
 it fills the first.
 Example: `net.load_state_dict(torch.load(path, weights_only=True))`
 Instead: `torch.load(path, map_location="cpu", weights_only=True)`
 Fix: safe: `load_state_dict` copies into the module's own weights, so where they come from changes no value.
 
-Silent when map_location is given or a default device is set, when the file was saved in this function, and for what does not go into
-`load_state_dict`.
+Silent unless the code runs without a GPU, too (it falls back to "cpu", or that is the project's target), when map_location is given or a default
+device is set, when the file was saved in this function, and for what does not go into `load_state_dict`.
 """
 from __future__ import annotations
 
@@ -29,8 +29,11 @@ from .rule import Invalid, Rule
 if TYPE_CHECKING:
     from cuvil.frontends.python.facts import FileFacts
 
-_START = "import torch\nfrom torch import nn\n\ndef f(net: nn.Module, path: str):\n"
+_PLAIN = "import torch\nfrom torch import nn\n\n"
+_START = _PLAIN + 'DEVICE = "cuda" if torch.cuda.is_available() else "cpu"\n\n' + "def f(net: nn.Module, path: str):\n"
 VALID = (
+    # nothing says that it must run without a GPU
+    _PLAIN + "def f(net: nn.Module, path: str):\n    net.load_state_dict(torch.load(path, weights_only=True))\n",
     _START + '    net.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))\n',
     _START + "    return torch.load(path, weights_only=True)\n",
     _START + "    with torch.device(\"cuda\"):\n        net.load_state_dict(torch.load(path, weights_only=True))\n",
@@ -43,12 +46,16 @@ INVALID = (
             _START + '    state = torch.load(path, weights_only=True, map_location="cpu")\n    net.load_state_dict(state)\n    return net\n'),
 )
 
+_OR_CPU = re.compile(r"""else\s+(?:torch\.device\()?["']cpu["']""")
 _WHERE = re.compile(r"load_state_dict\(")
 _PLACED = re.compile(r"torch\.device\(|set_default_device|torch\.save\(|mmap\s*=\s*True|map_location")
 
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
-    loads = {c.span for c in calls(facts) if c.name == "torch.load"} if "load_state_dict" in facts.source.text else ()
+    text = facts.source.text
+    if "load_state_dict" not in text or not (facts.targets.device == "cpu" or _OR_CPU.search(text)):
+        return
+    loads = {c.span for c in calls(facts) if c.name == "torch.load"}
     for function in nodes(facts, _WHERE, cst.FunctionDef, analysed=True) if loads else ():
         if _PLACED.search(facts.module.code(function)):
             continue

@@ -45,11 +45,13 @@ INVALID = (
             "    return out.squeeze(-1).detach().numpy()\n"),
     Invalid(_START + "def f(x: torch.Tensor):\n    net = nn.Linear(4, 2)\n    return »net(x).cpu().numpy()«\n", "detach",
             _START + "def f(x: torch.Tensor):\n    net = nn.Linear(4, 2)\n    return net(x).cpu().detach().numpy()\n"),
+    Invalid("import numpy as np\n" + _START + "def f(model: nn.Module, x: torch.Tensor):\n    return »np.asarray(model(x))«\n", "raises",
+            "import numpy as np\n" + _START + "def f(model: nn.Module, x: torch.Tensor):\n    return np.asarray(model(x).detach())\n"),
     Invalid(_START + "@torch.no_grad()\ndef f():\n    net = nn.Linear(4, 2)\n    return »net.weight.numpy()«\n", "parameter",
             _START + "@torch.no_grad()\ndef f():\n    net = nn.Linear(4, 2)\n    return net.weight.detach().numpy()\n"),
 )
 
-_WHERE = re.compile(r"\.numpy\(")
+_WHERE = re.compile(r"\.numpy\(|\b(?:np|numpy)\.\w+\(")
 _FROZEN = re.compile(r"requires_grad|set_grad_enabled")
 
 
@@ -62,18 +64,28 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
         off = {call.span for each in facts.functions for call in each.calls if call.context.callers and call.context.grad in ("no_grad", "inference")}
         carried = Carried(facts, node, {call.span for call in running if call.span not in off and _floating(call.fact.result)})
         for call in inside(facts, node, cst.Call):
-            if not (isinstance(call.func, cst.Attribute) and call.func.attr.value == "numpy") or any(_named(a, "force") for a in call.args):
+            receiver, span = _read(facts, call), facts.module.span(call)
+            if receiver is None:
                 continue
-            receiver, span = call.func.value, facts.module.span(call)
             source = carried.source(receiver)
             where = facts.module.span(receiver)
             if source is None and not _is_parameter(value_of(facts, where)) or expected_to_fail(facts, span):
                 continue
             what = "this is a parameter, which requires grad" if source is None else "this hangs on the gradients of a network"
             end = Span(where.path, where.end_line, where.end_column, where.end_line, where.end_column)
-            yield RULE.finding(f"numpy() raises: {what}; detach() it, or run under torch.inference_mode()", span,
+            yield RULE.finding(f"{facts.module.code(call.func).rpartition('.')[2]}() raises: {what}; detach() it, or run under torch.inference_mode()", span,
                                (Evidence(source, "is computed here with gradients on"),) if source is not None else (),
                                Fix("safe", "Detach it first", (Edit(end, ".detach()"),)))
+
+
+def _read(facts: FileFacts, call: cst.Call) -> cst.BaseExpression | None:
+    """What NumPy is to read: x of `x.numpy()` and `np.asarray(x)`."""
+    match call:
+        case cst.Call(func=cst.Attribute(value=value, attr=cst.Name(value="numpy")), args=args):
+            return None if any(_named(a, "force") for a in args) else value
+        case cst.Call(func=cst.Attribute(value=cst.Name(value="np" | "numpy"), attr=cst.Name(value=name)), args=[cst.Arg(value=value, star="", keyword=None), *_]):
+            return value if name in ("asarray", "array", "ascontiguousarray", "save", "argmax", "argsort", "mean", "clip", "round") else None
+    return None
 
 
 def _floating(result) -> bool:
