@@ -162,3 +162,17 @@ def fromfile(b: Builder, file, dtype=None, count=-1, sep="", offset=0):
 @typed("numpy.fromiter")
 def fromiter(b: Builder, iter, dtype, count=-1):
     return TensorType((b.unbacked() if count == -1 else count,), as_dtype(dtype))
+
+
+def _of_class(dtype: DType):
+    def rule(b: Builder, *data, device=None):
+        """Sizes give an uninitialised tensor, a sequence or an array its elements."""
+        if len(data) == 1 and isinstance(data[0], (list, tuple, Op)):
+            return TensorType(_literal_shape(data[0]), dtype)
+        return TensorType(sizes(data), dtype)
+    return rule
+
+
+for _name, _dtype in (("Float", DType.F32), ("Double", DType.F64), ("Half", DType.F16), ("BFloat16", DType.BF16), ("Long", DType.I64), ("Int", DType.I32),
+                      ("Short", DType.I16), ("Char", DType.I8), ("Byte", DType.U8), ("Bool", DType.BOOL)):
+    typed(f"torch.{_name}Tensor", instead="torch.tensor with a dtype")(_of_class(_dtype))
