@@ -94,3 +94,14 @@ def test_an_asynchronous_copy_to_the_host_is_marked(bound):
             e = torch.zeros(3).to("cpu", non_blocking=True)
     """)
     assert [set(found[name].marks) for name in "bcde"] == [{"pending"}, set(), {"pinned"}, set()]
+
+
+def test_a_move_may_copy_so_it_is_not_the_same_memory_nor_free_to_write(bound, refused):
+    found = bound("""
+        def f(x: Float[Tensor, "n 4"], device):
+            a = x.to(device)
+            b = x.to(x.device)
+    """)
+    assert found["a"].storage != found["b"].storage
+    error, text = refused("def f(x):\n    y = x.cpu()\n    y += 1\n    return y", x="f32[3]")
+    assert text == "y += 1" and "may be the same memory" in error.what

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import libcst as cst
 
@@ -87,7 +88,11 @@ def call_library(walk: Walk, function: Library, args: list[Value], keywords: dic
     if ("device" in keywords or "pin_memory" in keywords) and function.name.startswith("torch.") and function.name not in devices.FUNCTIONS_OF_DEVICES:
         rest = {key: value for key, value in keywords.items() if key not in ("device", "pin_memory")}
         return devices.asked(walk, _library(walk, function, args, rest, node), keywords.get("device"), keywords.get("pin_memory"), node)
-    return _library(walk, function, args, keywords, node)
+    value = _library(walk, function, args, keywords, node)
+    if "requires_grad" in keywords and isinstance(value, Tensor):
+        asked = keywords["requires_grad"]
+        return walk.own(replace(value, grad=asked.value if isinstance(asked, Scalar) and isinstance(asked.value, bool) else None))
+    return value
 
 
 def _library(walk: Walk, function: Library, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode) -> Value:

@@ -65,13 +65,16 @@ def argument(node: cst.CSTNode, name: str, place: int) -> cst.CSTNode | None:
 
 
 def placed(walk: Walk, value: Value, device: Device | None, mark: str = "") -> Value:
-    """The tensors of a value on a device. A move to another kind of device is a copy."""
+    """The tensors of a value on a device."""
     match value:
         case Tensor(library="torch"):
             marks = value.marks - {"pending", "pinned"} | ({mark} if mark else set())
-            moved = value.device is not None and device is not None and value.device.kind != device.kind and bool(value.device.kind and device.kind)
-            made = replace(value, device=device, marks=marks, storage=walk.new_storage() if moved else value.storage, view=value.view and not moved)
-            return walk.own(made) if moved else made
+            if device == value.device:
+                return replace(value, marks=marks)
+            # It may be a copy: nobody can say that the two share memory. Where it is none, a write would be seen: so it is not compiled.
+            moved = walk.own(replace(value, device=device, marks=marks - {"expanded", "shared"}, storage=walk.new_storage(), view=False))
+            walk.fixed[moved.storage] = "it may be the same memory as before it was moved"
+            return moved
         case Sequence(items=tuple() as items):
             return Sequence(tuple(placed(walk, item, device, mark) for item in items), value.kind)
         case Mapping():
@@ -212,7 +215,10 @@ def host_of(text: str) -> Device | None:
 def asked(walk: Walk, value: Value, device: Value | None, pinned: Value | None, node: cst.CSTNode) -> Value:
     """What a call with device= and pin_memory= gives."""
     if device is not None and not (isinstance(device, Scalar) and device.value is None):
-        value = placed(walk, value, device_of(walk, device, argument(node, "device", 1 << 30)))
+        where = device_of(walk, device, argument(node, "device", 1 << 30))
+        if isinstance(value, Tensor):
+            return walk.own(replace(value, device=where)) if not value.view else placed(walk, value, where)
+        value = placed(walk, value, where)
     if isinstance(pinned, Scalar) and pinned.value is True:
         value = placed(walk, value, CPU, "pinned")
     return value

@@ -38,11 +38,19 @@ def switch(walk: Walk, module: Instance, mode: bool | None) -> None:
         each.training = mode if not uncertain or each.training is mode else None
 
 
+def unsettled(module: Instance) -> None:
+    """Somebody may have switched a module."""
+    for each in modules(module):
+        each.training = None
+
+
 def given_away(values: Iterable[Value]) -> None:
     """Modules that unknown code has seen: it may have switched or moved them."""
     for value in values:
         for each in modules(value) if isinstance(value, Instance) else ():
             each.training = None
+            if each.device is not None or each.owner is None:
+                each.device = Device(like=getattr(each.of, "name", "").rpartition(".")[2])
 
 
 def of_the_file(text: str, definition: Definition, name: str, value: Value) -> None:
@@ -50,7 +58,7 @@ def of_the_file(text: str, definition: Definition, name: str, value: Value) -> N
     rest = text.replace(definition.text, "", 1)
     for each in held(value):
         if _SWITCH.search(rest):
-            given_away([each])
+            unsettled(each)
         if _MOVE.search(rest):
             move(each, Device(like=name))
 
@@ -60,7 +68,8 @@ def of_self(walk: Walk, instance: Instance, module: bool, text: str, constructor
     switches anything outside the constructor."""
     instance.device = Device(like="self")
     if module or _SWITCH.search(text.replace(constructor, "", 1)):
-        given_away(held(instance))
+        for each in held(instance):
+            unsettled(each)
 
 
 def held(value: Value) -> list[Instance]:

@@ -26,7 +26,7 @@ def found(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value], 
     home, _, last = name.rpartition(".")
     if home.startswith("transformers.") and last == "from_pretrained":
         return _pretrained(walk, home, args, keywords, node)
-    if name.startswith("torchvision.models.") and last[:1].islower():
+    if name.startswith("torchvision.models.") and last[:1].islower() and not last.startswith(("get_weight", "get_model_w", "get_model_b", "list_", "create_")):
         return Instance(Library(name), complete=False, training=True)      # built in training mode, with its weights or without
     if home.startswith("transformers.") and last == "generate":
         ids = keywords.get("input_ids", args[1] if len(args) > 1 else None)
