@@ -1,64 +1,78 @@
-"""Lints many files: reads each, asks the session, and never lets one file stop the others.
-
-Few files are checked in this process; many are shared out to worker processes in chunks, and results come back in the order of
-the files, so the output is the same for any number of workers.
-"""
+"""Lints many files: reads each, asks the session, and never lets one file stop the others."""
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import chain
+from functools import lru_cache, partial
 
 from cuvil.diagnostics import CuvilError, Diagnostic
 from cuvil.source import Source, Span
 
-from . import files
+from . import files, notebook
 from .findings import FileResult
-
-CHUNK = 16                                   # files per task: enough to hide the cost of sending it
-ALONE = 24                                   # up to so many files one process is quicker than starting others
+from .parallel import spread
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What to look for; empty select and ignore mean what pyproject.toml says."""
+    """What to look for; what is empty means what pyproject.toml says."""
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     trusted: bool = False
+    min_certainty: str = ""
 
 
-def check(paths: Sequence[str], rules: Rules, jobs: int = 0, step: Callable[[str], None] = lambda path: None) -> Iterator[FileResult]:
-    """The result of each file, in the order given. jobs: worker processes, 0 for as many as there are cores."""
-    chunks = [paths[i:i + CHUNK] for i in range(0, len(paths), CHUNK)]
-    jobs = min(jobs or _cores(), len(chunks))
-    if jobs <= 1 or len(paths) <= ALONE:
-        for result in (check_path(path, rules) for path in paths) if len(paths) <= ALONE else chain.from_iterable(_check_chunk(c, rules) for c in chunks):
-            step(result.path)
-            yield result
-        return
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        tasks = [pool.submit(_check_chunk, chunk, rules) for chunk in chunks]
-        for chunk, task in zip(chunks, tasks):
-            try:
-                results: Iterable[FileResult] = task.result()
-            except BrokenProcessPool:        # a worker was killed (memory): its files are named, the others are kept
-                results = [_failed(path, "the worker process that checked this file was killed; is there enough memory?") for path in chunk]
-            for result in results:
-                step(result.path)
-                yield result
+def check(paths: Sequence[str], rules: Rules, jobs: int = 0, step: Callable[[str], None] = lambda path: None, store=None) -> Iterator[FileResult]:
+    """The result of each file, in the order given. store: results of earlier runs (kept.Store), used and added to; None for none."""
+    found = {} if store is None else _kept(paths, rules, store)
+    fresh = spread([path for path in paths if path not in found], partial(_check_chunk, rules=rules), _killed, jobs)
+    for path in paths:
+        result = found.get(path) or next(fresh)
+        if store is not None and not result.kept and (settings := _settings(path, rules)):
+            store.keep(_own(result), settings)
+        step(path)
+        yield result
+    if store is not None:
+        store.save()
+
+
+def _kept(paths: Sequence[str], rules: Rules, store) -> dict[str, FileResult]:
+    found = {}
+    for path in paths:
+        settings = _settings(path, rules)
+        result = store.find(path, settings) if settings else None
+        if result is not None:
+            found[path] = replace(result, diagnostics=result.diagnostics + _session(rules.trusted).config(path).notes)
+    return found
+
+
+def _settings(path: str, rules: Rules) -> str:
+    """What a file is checked with beside the rules themselves; "" when plugins are, whose code may do anything."""
+    session = _session(rules.trusted)
+    config = session.config(path)
+    return "" if rules.trusted and config.plugins else repr((replace(config, notes=()), session.targets(path)))
+
+
+def _own(result: FileResult) -> FileResult:
+    """Without remarks about the settings, which belong to no file."""
+    return replace(result, diagnostics=tuple(d for d in result.diagnostics if d.kind != "configuration"))
+
+
+def _killed(path: str) -> FileResult:
+    return _failed(path, "the worker process that checked this file was killed; is there enough memory?")
 
 
 def check_path(path: str, rules: Rules) -> FileResult:
     try:
-        return check_text(files.read(path).source, rules)
+        return check_source(files.read(path).source, rules)
     except CuvilError as error:
         return FileResult(path, problem=_problem(error, path))
+
+
+def check_source(source: Source, rules: Rules) -> FileResult:
+    """The findings of a file's text: of Python, or of a notebook."""
+    return notebook.check(source, rules) if source.path.endswith(notebook.SUFFIX) else check_text(source, rules)
 
 
 def check_text(source: Source, rules: Rules) -> FileResult:
@@ -70,7 +84,8 @@ def check_text(source: Source, rules: Rules) -> FileResult:
     try:
         analysis = session.analysis(path)
         config = session.config(path)
-        config = replace(config, select=rules.select or config.select, ignore=rules.ignore or config.ignore)
+        config = replace(config, select=rules.select or config.select, ignore=rules.ignore or config.ignore,
+                         min_certainty=rules.min_certainty or config.min_certainty)
         plugins, notes = _plugins(config.root, config.plugins, rules.trusted)
         found = lints.check(analysis.facts, config, plugins)
         if analysis.failure:
@@ -78,7 +93,9 @@ def check_text(source: Source, rules: Rules) -> FileResult:
         facts = analysis.facts
         unread = [d for d in lints.syntax_error.check(facts) if d not in found]        # said whatever rules are selected
         found = sorted([*unread, *found], key=lambda d: (d.span, d.code)) + notes + list(config.notes)
-        return FileResult(path, tuple(found), None, facts.understood, facts.unknown)
+        looked_at, looked_for = session.workspace(path).asked(path)
+        asked = (*((name,) for name in sorted(looked_at)), *sorted(looked_for))
+        return FileResult(path, tuple(found), None, facts.understood, facts.unknown, asked)
     except (RecursionError, MemoryError) as error:
         return _failed(path, f"the code is nested too deeply to be checked ({type(error).__name__})")
     finally:
@@ -125,7 +142,3 @@ def _failed(path: str, why: str) -> FileResult:
 def _problem(error: CuvilError, path: str) -> Diagnostic:
     return replace(error.to_diagnostic(path), name="unreadable-file" if error.code == "CUV004" else "analysis-failed",
                    kind="unreadable-file", severity="error")
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -27,7 +27,7 @@ class File:
     encoding: str
 
 
-def collect(paths: Iterable[str], suffix: str = ".py") -> tuple[list[str], list[CuvilError]]:
+def collect(paths: Iterable[str], suffix: str | tuple[str, ...] = ".py") -> tuple[list[str], list[CuvilError]]:
     """The files behind the names, each once, and what could not be looked into. A file named outright is taken whatever its suffix."""
     found: dict[str, None] = {}
     problems: list[CuvilError] = []

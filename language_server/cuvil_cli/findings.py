@@ -15,13 +15,21 @@ from .files import relative
 
 @dataclass(frozen=True)
 class FileResult:
-    """One file. problem: why it could not be checked (then there is nothing else). understood, unknown: tensor expressions."""
+    """One file.
+
+    problem              why it could not be checked (then there is nothing else)
+    understood, unknown  tensor expressions
+    asked                what the analysis looked at beside the file: see kept.py
+    kept                 it is of an earlier run
+    """
 
     path: str
     diagnostics: tuple[Diagnostic, ...] = ()
     problem: Diagnostic | None = None
     understood: int = 0
     unknown: Counter[str] = field(default_factory=Counter)
+    asked: tuple[tuple, ...] = ()
+    kept: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,13 +74,19 @@ class Findings:
     @cached_property
     def fingerprints(self) -> dict[Diagnostic, str]:
         """For each finding a name that survives edits elsewhere: of its rule, file, the text of its line, and its turn among equals."""
-        import hashlib
         turns: Counter[tuple] = Counter()
         names = {}
         for diagnostic in self.diagnostics:
-            source = self.read(diagnostic.span.path)
-            line = " ".join(source.line(diagnostic.span.line).split()) if source else ""
-            key = diagnostic.code, self.relative(diagnostic.span.path), line
-            names[diagnostic] = hashlib.sha256("\0".join((*key, str(turns[key]))).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+            key = diagnostic.code, self.relative(diagnostic.span.path), self._line(diagnostic)
+            names[diagnostic] = self.fingerprint(diagnostic, turns[key])
             turns[key] += 1
         return names
+
+    def fingerprint(self, diagnostic: Diagnostic, turn: int) -> str:
+        import hashlib
+        parts = diagnostic.code, self.relative(diagnostic.span.path), self._line(diagnostic), str(turn)
+        return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+    def _line(self, diagnostic: Diagnostic) -> str:
+        source = self.read(diagnostic.span.path)
+        return " ".join(source.line(diagnostic.span.line).split()) if source else ""

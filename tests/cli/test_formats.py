@@ -143,4 +143,4 @@ def test_fingerprints_survive_edits_elsewhere(tmp_path, monkeypatch):
 
 
 def test_every_format_is_a_module():
-    assert set(FORMATS) == {"text", "json", "json-lines", "sarif", "github", "junit"}
+    assert set(FORMATS) == {"text", "concise", "json", "json-lines", "sarif", "github", "gitlab", "junit", "rdjson"}

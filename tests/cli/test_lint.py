@@ -134,11 +134,11 @@ def test_standard_input(cuvil):
     assert fixed.out == CONSTANT.replace("None == None", "True")
 
 
-def test_statistics_say_what_was_not_understood(cuvil, write):
+def test_what_was_not_understood_is_explained(cuvil, write):
     write("a.py", "import torch\nimport mystery\n\n\ndef f():\n    x = torch.zeros(2)\n    return mystery.thing(x) + x\n")
-    done = cuvil("lint", "a.py", "--statistics")
+    done = cuvil("lint", "a.py", "--explain-unknown")
     assert done.code == 0 and "understood" in done.out and "unknown: " in done.out
-    document = json.loads(cuvil("lint", "a.py", "--statistics", "--format", "json").out)
+    document = json.loads(cuvil("lint", "a.py", "--explain-unknown", "--format", "json").out)
     assert document["tensor_expressions"]["unknown"] and document["tensor_expressions"]["understood"] > 0
 
 

@@ -34,15 +34,19 @@ def key(*parts: str | bytes) -> str:
     return digest.hexdigest()
 
 
-@cache
 def toolchain() -> str:
     """What the compiler itself is: its version, and the time and size of each of its files."""
-    root = Path(__file__).parents[1]
-    stamps = []
-    for path in sorted([*root.rglob("*.py"), *root.rglob("*.c"), *root.rglob("*.h")]):
+    return stamps(Path(__file__).parents[1])
+
+
+@cache
+def stamps(folder: Path) -> str:
+    """What the code in a folder is, without reading it."""
+    found = []
+    for path in sorted([*folder.rglob("*.py"), *folder.rglob("*.c"), *folder.rglob("*.h")]):
         status = path.stat()
-        stamps.append(f"{path.relative_to(root)}:{status.st_size}:{status.st_mtime_ns}")
-    return hashlib.sha256("\n".join([__version__, *stamps]).encode()).hexdigest()
+        found.append(f"{path.relative_to(folder)}:{status.st_size}:{status.st_mtime_ns}")
+    return hashlib.sha256("\n".join([__version__, *found]).encode()).hexdigest()
 
 
 def path_of(key: str, suffix: str) -> Path:

@@ -4,40 +4,48 @@ examples:
   cuvil lint model.py src/            files and folders; `-` reads standard input
   cuvil lint . --format sarif > out.sarif
   cuvil lint . --select CUV1 --fix    apply safe fixes of the rules CUV1xx
-  cuvil lint . --statistics           how much of the tensor code was understood
+  cuvil lint . --baseline .cuvil-baseline.json --update-baseline     start from what is there; later, fail on more
+  cuvil lint . --explain-unknown      how much of the tensor code was understood, and why not the rest
 
 Exit code 1 when something is *proved* wrong (--fail-on says otherwise), 2 when a file could not be read."""
 from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 from cuvil.diagnostics import CuvilError, Diagnostic
 from cuvil.source import Source
 
-from .. import files
-from ..check import Rules, check, check_text, named
+from .. import baseline, files, notebook
+from ..check import Rules, check, check_source, named
 from ..findings import FileResult, Findings
 from ..formats import FORMATS, render
+from ..kept import Store
 from ..repair import ROUNDS, repair
 from ..terminal import Progress, colourful, plural, table
 
+CERTAINTIES = ("hint", "likely", "proved")
 LEVELS = ("proved", "likely", "hint", "never")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", nargs="*", default=["."], metavar="PATH", help="files or folders, `-` for standard input (default: .)")
     parser.add_argument("--format", choices=FORMATS, default="text")
-    parser.add_argument("--output", "-o", metavar="FILE", help="write there instead of to standard output")
+    parser.add_argument("--output-file", "--output", "-o", dest="output", metavar="FILE", help="write there instead of to standard output")
     parser.add_argument("--select", metavar="RULES", default="", help="only these: codes, prefixes of codes, names; comma-separated")
     parser.add_argument("--ignore", metavar="RULES", default="", help="all but these")
+    parser.add_argument("--min-certainty", choices=CERTAINTIES, default="", help="show nothing weaker (default: hint, or what the settings say)")
     parser.add_argument("--fix", action="store_true", help="apply safe fixes")
     parser.add_argument("--unsafe-fixes", action="store_true", help="with --fix or --diff: also fixes that may change results")
     parser.add_argument("--diff", action="store_true", help="print what --fix would change, write nothing")
-    parser.add_argument("--baseline", metavar="FILE", help="leave out findings that an earlier SARIF output has")
-    parser.add_argument("--statistics", action="store_true", help="tensor expressions understood and not, by reason")
+    parser.add_argument("--baseline", metavar="FILE", help="report only what is more than this file (or an earlier SARIF output) knows")
+    parser.add_argument("--update-baseline", action="store_true", help="write the findings to the baseline; one that exists only shrinks")
+    parser.add_argument("--statistics", action="store_true", help="print the number of findings of each rule")
+    parser.add_argument("--explain-unknown", action="store_true", help="print tensor expressions understood and not, by reason")
+    parser.add_argument("--no-cache", action="store_true", help="check everything again, keep nothing")
     parser.add_argument("--fail-on", choices=LEVELS, default="proved", help="the weakest certainty that fails (default: proved)")
     parser.add_argument("--exit-zero", action="store_true", help="exit 0 whatever is found")
     parser.add_argument("--jobs", "-j", type=int, default=0, metavar="N", help="worker processes (default: one for each core)")
@@ -46,15 +54,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    rules = named(Rules(_rules(args.select), _rules(args.ignore), args.trusted))
+    if args.update_baseline and not args.baseline:
+        raise CuvilError("--update-baseline without a baseline", expected="--baseline FILE, which is then written")
+    rules = named(Rules(_rules(args.select), _rules(args.ignore), args.trusted, args.min_certainty))
     texts: dict[str, files.File] = {}
     results = _check(args, rules, texts)
     changed = _repair(args, rules, texts, results) if args.fix or args.diff else {}
-    findings = _known(args.baseline, Findings(tuple(results), files.repository(), _reader(texts)))
+    findings = Findings(tuple(results), files.repository(), _reader(texts))
+    if args.baseline:
+        if args.update_baseline:
+            baseline.update(args.baseline, findings)
+        findings = baseline.news(findings, baseline.read(args.baseline))
     if args.diff:
         _print_diff(changed, texts)
-    elif args.statistics:
-        _print(args, _statistics(findings, args.format))
+    elif args.statistics or args.explain_unknown:
+        _print(args, _numbers(findings, args))
     else:
         _print(args, render(args.format, findings, colourful() and not args.output))
     if args.fix and not args.diff and changed:
@@ -70,13 +84,20 @@ def _check(args: argparse.Namespace, rules: Rules, texts: dict[str, files.File])
     results: list[FileResult] = []
     if "-" in args.paths:
         texts[args.stdin_filename] = files.decode(args.stdin_filename, sys.stdin.buffer.read())
-        results.append(check_text(texts[args.stdin_filename].source, rules))
-    paths, unreadable = files.collect(path for path in args.paths if path != "-")
+        results.append(_standard_input(texts[args.stdin_filename].source, rules))
+    paths, unreadable = files.collect((path for path in args.paths if path != "-"), (".py", notebook.SUFFIX))
     for error in unreadable:
         results.append(FileResult(error.span.path, problem=_unreadable(error)))
     with Progress("checking", len(paths)) as progress:
-        results += check(paths, rules, args.jobs, progress.step)
+        results += check(paths, rules, args.jobs, progress.step, None if args.no_cache or not paths else Store(files.repository(), rules))
     return _once(results)
+
+
+def _standard_input(source: Source, rules: Rules) -> FileResult:
+    try:
+        return check_source(source, rules)
+    except CuvilError as error:
+        return FileResult(source.path, problem=_unreadable(error))
 
 
 def _once(results: list[FileResult]) -> list[FileResult]:
@@ -100,10 +121,11 @@ def _repair(args: argparse.Namespace, rules: Rules, texts: dict[str, files.File]
         file = texts.get(result.path) or files.read(result.path)
         source, fixed = file.source, 0
         for _ in range(ROUNDS):
-            repaired, taken = repair(source, result.diagnostics, args.unsafe_fixes)
+            mend = notebook.repair if source.path.endswith(notebook.SUFFIX) else repair
+            repaired, taken = mend(source, result.diagnostics, args.unsafe_fixes)
             if not taken or repaired.text == source.text:
                 break
-            after = check_text(repaired, rules)
+            after = check_source(repaired, rules)
             if after.problem:                # never leave a file worse than it was
                 break
             source, result, fixed = repaired, after, fixed + len(taken)
@@ -134,39 +156,33 @@ def _print(args: argparse.Namespace, text: str) -> None:
         print(text)
 
 
-def _known(baseline: str | None, findings: Findings) -> Findings:
-    """The findings without those whose fingerprints the baseline has."""
-    if baseline is None:
-        return findings
-    import json
-    try:
-        document = json.loads(files.read(baseline).source.text)
-        known = {p for run in document["runs"] for r in run["results"] for p in r.get("partialFingerprints", {}).values()}
-    except (json.JSONDecodeError, KeyError, TypeError, AttributeError):
-        raise CuvilError(f"{baseline} is no SARIF file", expected="what `cuvil lint --format sarif -o FILE` writes") from None
-    left = tuple(FileResult(r.path, tuple(d for d in r.diagnostics if findings.fingerprints[d] not in known), r.problem, r.understood, r.unknown)
-                 for r in findings.results)
-    return Findings(left, findings.root, findings.read)
-
-
 def _fails(findings: Findings, level: str) -> bool:
     return any(LEVELS.index(d.certainty) <= LEVELS.index(level) and d.severity != "info" for d in findings.diagnostics) if level != "never" else False
 
 
-def _statistics(findings: Findings, format: str) -> str:
-    """How many tensor expressions have a known value, and why the others have none."""
-    if format != "text":
+def _numbers(findings: Findings, args: argparse.Namespace) -> str:
+    if args.format != "text":
         import json
         return json.dumps(findings.summary(), indent=2)
+    return "\n\n".join([*([_statistics(findings)] if args.statistics else []), *([_unknown(findings)] if args.explain_unknown else [])])
+
+
+def _statistics(findings: Findings) -> str:
+    counts = Counter((d.code, d.name) for d in findings.diagnostics)
+    if not counts:
+        return f"No findings in {plural(len(findings.results), 'file')}."
+    rows = [(str(count), code, name) for (code, name), count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
+    return table(rows, ("count", "code", "name"), right=frozenset({0}))
+
+
+def _unknown(findings: Findings) -> str:
+    """How many tensor expressions have a known value, and why the others have none."""
     known, unknown = findings.understood, findings.unknown
     whole = known + unknown.total()
     share = f"{100 * known / whole:.1f} %" if whole else "none found"
     rows = [(f"{known}", "understood", share)]
     rows += [(f"{count}", f"unknown: {reason}", f"{100 * count / whole:.1f} %") for reason, count in unknown.most_common()]
-    counts = findings.summary()["rules"]
-    rules = "\n".join(f"  {code}  {count}" for code, count in counts.items())
-    return (f"{plural(len(findings.results), 'file')}, {plural(whole, 'tensor expression')}\n{table(rows, right=frozenset({0, 2}))}\n"
-            + (f"\nfindings by rule\n{rules}" if rules else "\nno findings"))
+    return f"{plural(len(findings.results), 'file')}, {plural(whole, 'tensor expression')}\n{table(rows, right=frozenset({0, 2}))}"
 
 
 def _reader(texts: dict[str, files.File]):
@@ -174,12 +190,12 @@ def _reader(texts: dict[str, files.File]):
     kept: dict[str, Source | None] = {}
 
     def read(path: str) -> Source | None:
-        if path in texts:
-            return texts[path].source
         if path not in kept:
+            file, cell = notebook.split(path)
             try:
-                kept[path] = files.read(path).source if Path(path).is_file() else None
-            except CuvilError:
+                whole = texts[file].source if file in texts else files.read(file).source if Path(file).is_file() else None
+                kept[path] = Source(path, notebook.read(whole).cells[cell - 1]) if cell and whole else whole
+            except (CuvilError, IndexError):
                 kept[path] = None
         return kept[path]
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ..findings import Findings
 
-FORMATS = {"text": "frames", "json": "document", "json-lines": "lines", "sarif": "sarif", "github": "github", "junit": "junit"}
+FORMATS = {"text": "frames", "concise": "concise", "json": "document", "json-lines": "lines", "sarif": "sarif", "github": "github", "gitlab": "gitlab",
+           "junit": "junit", "rdjson": "rdjson"}
 
 
 def render(name: str, findings: Findings, colour: bool = False) -> str:

@@ -29,7 +29,7 @@ WIDEST = 160                                 # longer lines are cut around the m
 def render(findings: Findings, colour: bool = False) -> str:
     frames = ["\n".join(frame(d, findings.read, colour)) for d in sorted(
         [*findings.problems, *findings.diagnostics], key=lambda d: (d.span.path, d.span))]
-    return "\n\n".join([*frames, _closing(findings)])
+    return "\n\n".join([*frames, closing(findings)])
 
 
 def frame(diagnostic: Diagnostic, read, colour: bool = False) -> Iterator[str]:
@@ -85,7 +85,7 @@ def _columns(text: str) -> int:
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
-def _closing(findings: Findings) -> str:
+def closing(findings: Findings) -> str:
     s = findings.summary()
     if not s["findings"] and not s["unreadable"]:
         return f"No findings in {plural(s['files'], 'file')}."

@@ -7,6 +7,7 @@ from __future__ import annotations
 from cuvil.diagnostics import Diagnostic
 
 from ..findings import Findings
+from ..notebook import split
 
 LEVELS = {"error": "error", "warning": "warning", "performance": "warning", "info": "notice"}
 
@@ -16,10 +17,11 @@ def render(findings: Findings) -> str:
 
 
 def _command(d: Diagnostic, findings: Findings) -> str:
-    properties = {"file": findings.relative(d.span.path), "line": d.span.line, "endLine": d.span.end_line, "title": f"{d.code} {d.name}"}
+    file, cell = split(d.span.path)
+    properties = {"file": findings.relative(file), "line": d.span.line, "endLine": d.span.end_line, "title": f"{d.code} {d.name}"}
     if d.span.line == d.span.end_line:       # GitHub takes columns only within one line
         properties |= {"col": d.span.column + 1, "endColumn": d.span.end_column + 1}
-    message = "\n".join([d.message, *(f"{findings.relative(e.span.path)}:{e.span.line}: {e.text}" for e in d.evidence)])
+    message = "\n".join([f"cell {cell}: {d.message}" if cell else d.message, *(f"{findings.relative(e.span.path)}:{e.span.line}: {e.text}" for e in d.evidence)])
     return f"::{LEVELS[d.severity]} {','.join(f'{k}={_property(str(v))}' for k, v in properties.items())}::{_data(message)}"
 
 

@@ -15,6 +15,7 @@ from cuvil.source import Span
 
 from ..findings import Findings
 from ..main import version
+from ..notebook import split
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LEVELS = {"error": "error", "warning": "warning", "performance": "warning", "info": "note"}
@@ -49,14 +50,14 @@ def _rule(code: str, example: Diagnostic, rule: Any) -> dict:
 
 
 def _result(d: Diagnostic, rule: int, findings: Findings) -> dict:
-    result = {"ruleId": d.code, "ruleIndex": rule, "level": LEVELS[d.severity], "message": {"text": d.message},
+    result = {"ruleId": d.code, "ruleIndex": rule, "level": LEVELS[d.severity], "message": {"text": f"cell {split(d.span.path)[1]}: {d.message}" if split(d.span.path)[1] else d.message},
               "locations": [_location(d.span, findings)],
               "partialFingerprints": {"cuvilFinding/v1": findings.fingerprints[d]},
               "properties": {"certainty": d.certainty, "kind": d.kind}}
     if d.evidence:
         result["relatedLocations"] = [{"id": i, **_location(e.span, findings), "message": {"text": e.text}}
                                       for i, e in enumerate(d.evidence, 1)]
-    if d.fix and d.fix.edits and d.fix.applicability != "display":
+    if d.fix and d.fix.edits and d.fix.applicability != "display" and not split(d.span.path)[1]:       # a cell's lines are not the file's
         by_file: dict[str, list[dict]] = {}
         for edit in d.fix.edits:
             by_file.setdefault(edit.span.path, []).append({"deletedRegion": _region(edit.span), "insertedContent": {"text": edit.text}})
@@ -70,7 +71,9 @@ def _notification(d: Diagnostic, findings: Findings) -> dict:
 
 
 def _location(span: Span, findings: Findings) -> dict:
-    return {"physicalLocation": {"artifactLocation": _artifact(span.path, findings), "region": _region(span)}}
+    file, cell = split(span.path)
+    place = {"physicalLocation": {"artifactLocation": _artifact(file, findings), "region": _region(span)}}
+    return {**place, "logicalLocations": [{"name": f"cell {cell}", "kind": "cell"}]} if cell else place
 
 
 def _artifact(path: str, findings: Findings) -> dict:
