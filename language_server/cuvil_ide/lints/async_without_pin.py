@@ -18,9 +18,9 @@ import libcst as cst
 from cuvil.diagnostics import Diagnostic, Evidence, Fix
 from cuvil.source import Edit, Span
 
+from .accelerators import accelerator
 from .recorded import calls, node_of, once
 from .rule import Invalid, Rule
-from .sync_in_loop import accelerator
 
 if TYPE_CHECKING:
     from cuvil.frontends.python.facts import FileFacts

@@ -22,9 +22,9 @@ from cuvil.source import Span
 
 from ..lookup import value_of
 from ..syntax import nodes
+from .accelerators import accelerator
 from .recorded import calls, once, owner
 from .rule import Invalid, Rule
-from .sync_in_loop import accelerator
 
 if TYPE_CHECKING:
     from cuvil.frontends.python.facts import FileFacts

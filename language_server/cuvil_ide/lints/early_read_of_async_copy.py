@@ -54,7 +54,9 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
     for function in nodes(facts, _WHERE, cst.FunctionDef):
         pinned = _pinned(facts, function)
         for call in inside(facts, function, cst.Call):
-            if _to_host(call):
+            if _to_host(call) and (name := _container(facts, call)):
+                read = _later_read(facts, function, call)
+            elif _to_host(call):
                 name, read = _read(facts, function, call, _bound(facts, call))
             elif (name := _filled(facts, call)) in pinned:
                 read = _first_read(facts, function, call, name)
@@ -99,6 +101,32 @@ def _bound(facts: FileFacts, call: cst.Call) -> str:
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute() as target)]):
             return facts.module.code(target)
     return ""
+
+
+def _container(facts: FileFacts, call: cst.Call) -> str:
+    """The list or dict that the copy is put into."""
+    match facts.module.parent(call):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Subscript(value=cst.Name(value=name)))]):
+            return name
+        case cst.Arg() as arg:
+            match facts.module.parent(arg):
+                case cst.Call(func=cst.Attribute(value=cst.Name(value=name), attr=cst.Name(value="append"))):
+                    return name
+    return ""
+
+
+def _later_read(facts: FileFacts, function: cst.FunctionDef, call: cst.Call) -> Span | None:
+    """The first `.numpy()` or the like after a copy, if nothing waits before it."""
+    after = facts.module.span(call)
+    for node in inside(facts, function, cst.Call):
+        span = facts.module.span(node)
+        if (span.line, span.column) < (after.end_line, after.end_column):
+            continue
+        if _WAITS.search(facts.module.code(node.func) + "("):
+            return None
+        if isinstance(node.func, cst.Attribute) and node.func.attr.value in ("numpy", "tolist", "item"):
+            return span
+    return None
 
 
 def _read(facts: FileFacts, function: cst.FunctionDef, call: cst.Call, name: str) -> tuple[str, Span | None]:

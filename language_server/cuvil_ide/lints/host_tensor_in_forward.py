@@ -56,6 +56,7 @@ INVALID = (
 FACTORIES = frozenset(f"torch.{name}" for name in """zeros ones full empty arange linspace logspace eye rand randn randint randperm tensor normal
     hann_window hamming_window tril_indices triu_indices""".split())
 _INDEXING = frozenset(("gather", "take", "index", "embedding", "scatter", "getitem", "slice", "index_select"))
+_LAYERS = frozenset(f"torch.nn.{name}" for name in ("Linear", "Embedding", "Conv1d", "Conv2d", "Conv3d", "LayerNorm", "BatchNorm1d", "BatchNorm2d", "GroupNorm"))
 _MIXES = frozenset(("to", "copy_", "type_as", "view_as", "expand_as", "reshape_as", "index_select", "index_put", "index_put_", "getitem", "__getitem__",
                     "as_tensor", "tensor", "is_same_size", "set_", "cpu", "cuda", "load_state_dict", "cat_", "embedding"))
 _ACCELERATOR = re.compile(r"""cuda|["']mps|["']xpu|\.device\b|\bdevice\s*=|accelerat""")
@@ -92,6 +93,10 @@ def _meetings(function: FunctionFacts) -> Iterator[tuple[Span | None, list[tuple
         if len(op.operands) > 1 and op.name not in _INDEXING and op.name != "opaque":
             operands = [function.function.by_id[id] for id in op.operands if id in function.function.by_id]
             yield op.origins[0].span if op.origins else None, [(o, placed[o.id]) for o in operands if o.id in placed]
+    for call in function.calls:
+        if call.receiver is not None and call.name in _LAYERS:      # weights live where the result does
+            results = [t for t in tensors(call.result) if t.device is not None]
+            yield call.span, [(t.op, t.device) for value in (*call.args, *results[:1]) for t in tensors(value) if t.device is not None]
     for call in function.calls:                            # those that the graph has no op for
         if call.name.startswith("torch.") and call.name.rpartition(".")[2] not in _MIXES:
             yield call.span, [(t.op, t.device) for value in call.args for t in tensors(value) if t.library == "torch" and t.device is not None]

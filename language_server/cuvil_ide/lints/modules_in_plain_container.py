@@ -19,6 +19,7 @@ import libcst as cst
 from cuvil.diagnostics import Diagnostic, Evidence, Fix
 from cuvil.source import Edit
 
+from ..lookup import value_of
 from .rule import Invalid, Rule
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
         if not cls.module:
             continue
         for attribute in cls.attributes:
-            kept = _weighted(attribute.value)
+            kept = _weighted(attribute.value) or _weighted(_repeated(facts, attribute))
             read = next((span for name, span in cls.reads if name == attribute.name), None)
             if not kept or attribute.registered or read is None or attribute.method.rpartition(".")[2] != "__init__":
                 continue
@@ -76,6 +77,18 @@ def _weighted(value: Value) -> list[Instance]:
     return modules if any(map(is_network, modules)) else []
 
 
+def _repeated(facts: FileFacts, attribute: AttributeFact) -> Value | None:
+    """What a comprehension of an unknown number of rounds makes in each."""
+    from cuvil.frontends.python.values import Sequence
+    node = facts.module.node_at(attribute.span.line, attribute.span.column)
+    while node is not None and not isinstance(node, cst.Assign):
+        node = facts.module.parent(node)
+    made = node.value if node is not None else None
+    element = made.value if isinstance(made, cst.DictComp) else made.elt if isinstance(made, cst.ListComp) else None
+    value = value_of(facts, facts.module.span(element)) if element is not None else None
+    return Sequence((value,)) if value is not None else None
+
+
 def _registered_by_loop(facts: FileFacts, cls: str, attribute: str) -> bool:
     """`add_module`, `setattr` or a ModuleList over the same attribute, somewhere in the class."""
     text = "".join(d.text for d in facts.module.definitions if d.owner == cls)
@@ -85,11 +98,12 @@ def _registered_by_loop(facts: FileFacts, cls: str, attribute: str) -> bool:
 
 def _finding(facts: FileFacts, attribute: AttributeFact, module: Instance, read: Evidence) -> Diagnostic:
     from cuvil.frontends.python.values import Mapping, describe
-    container = "ModuleDict" if isinstance(attribute.value, Mapping) else "ModuleList"
-    span, fix = attribute.span, None
-    node = facts.module.node_at(span.line, span.column)
+    node = facts.module.node_at(attribute.span.line, attribute.span.column)
     while node is not None and not isinstance(node, cst.Assign):
         node = facts.module.parent(node)
+    keyed = isinstance(attribute.value, Mapping) or node is not None and isinstance(node.value, (cst.Dict, cst.DictComp))
+    container = "ModuleDict" if keyed else "ModuleList"
+    span, fix = attribute.span, None
     if node is not None:
         span = facts.module.span(node.value)
         if isinstance(node.value, (cst.List, cst.ListComp, cst.Tuple, cst.Dict)):

@@ -22,6 +22,7 @@ from cuvil.source import Span
 
 from ..lookup import value_of
 from ..syntax import nodes
+from .accelerators import HOST, accelerator, follows
 from .carried import inside
 from .recorded import calls, owner
 from .rule import Invalid, Rule
@@ -48,12 +49,13 @@ INVALID = (
     Invalid(_START + "def f(counts):\n    return [»int(counts[i])« for i in range(len(counts))]\n" + _MAIN, "waits"),
     Invalid(_START + "def f(counts, n: int):\n    table = torch.zeros(n, device=counts.device)\n    found = []\n    for i in range(n):\n"
             "        found.append(»int(counts[i].item())«)\n    return found, table\n", "loop"),
+    Invalid(_START + 'def decode(model, prompt, n: int):\n    ids = prompt.to("cuda")\n    for _ in range(n):\n        last = model(ids)[:, -1].argmax(-1)\n'
+            "        if »last.item()« == 2:\n            break\n        ids = torch.cat([ids, last[:, None]], 1)\n    return ids\n", "device"),
     Invalid(_START + 'def f(n: int):\n    x = torch.rand(100, device="cuda")\n    best = 0.0\n    while best < 1.0:\n        best += »float(x[n])«\n    return best\n', "sync"),
 )
 
 _WHERE = re.compile(r"\.item\(\)|\b(?:int|float|bool)\(|\.tolist\(\)")
 _TRAINS = re.compile(r"\.backward\(")
-_HOST = re.compile(r"\.cpu\(|\.numpy\(|\.tolist\(|\bnp\.|\.shape\b|\.size\(|\blen\(|\.numel\(|\.dim\(|\.ndim\b")
 _LOOPS = (cst.For, cst.While, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
 
 
@@ -74,7 +76,7 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
             if read is None or fact is None or not _often(facts, call, fact) or any(outer.encloses(span) for outer in said):
                 continue
             given = _given(facts, function, node) if given is None else given
-            device = _on_device(facts, function, read, given)
+            device = _on_device(facts, function, read, given) or _by_text(facts, node, call, read)
             if device is not None:
                 said.add(span)
                 yield _finding(facts, call, read, device, fact)
@@ -136,15 +138,11 @@ def _given(facts: FileFacts, function: FunctionFacts, node: cst.FunctionDef) -> 
     return found
 
 
-def accelerator(kind: str) -> bool:
-    return kind not in ("", "cpu", "meta")
-
-
 def _on_device(facts: FileFacts, function: FunctionFacts, read: cst.BaseExpression, given: dict[str, Evidence]) -> Evidence | None:
     """What says that an expression is a tensor on a device."""
     from cuvil.frontends.python.values import Scalar, Tensor
     text, span = facts.module.code(read), facts.module.span(read)
-    if _HOST.search(text):
+    if HOST.search(text):
         return None
     value = value_of(facts, span)
     if isinstance(value, Scalar) or isinstance(value, Tensor) and value.library != "torch":
@@ -159,6 +157,18 @@ def _on_device(facts: FileFacts, function: FunctionFacts, read: cst.BaseExpressi
     rebound = any(a.name == root.value and not a.context.callers for a in function.assigns)
     plain = isinstance(read, cst.Name)                     # int(n) of a number that was given is no read
     return None if rebound or plain and not isinstance(value, Tensor) else given[root.value]
+
+
+def _by_text(facts: FileFacts, node: cst.FunctionDef, call: cst.Call, read: cst.BaseExpression) -> Evidence | None:
+    """`.item()` of what is not known, but comes from something that the text moves to an accelerator."""
+    from cuvil.frontends.python.values import Unknown, Untyped
+    if ".item()" not in facts.module.code(call) or not isinstance(value_of(facts, facts.module.span(read)), (Unknown, Untyped, type(None))):
+        return None
+    root = read
+    while isinstance(root, (cst.Attribute, cst.Subscript, cst.Call)):
+        root = root.func if isinstance(root, cst.Call) else root.value
+    names = follows(facts, node) if isinstance(root, cst.Name) and not HOST.search(facts.module.code(read)) else {}
+    return Evidence(names[root.value], "is moved to the accelerator here") if isinstance(root, cst.Name) and root.value in names else None
 
 
 def _finding(facts: FileFacts, call: cst.Call, read: cst.BaseExpression, device: Evidence, fact: CallFact) -> Diagnostic:

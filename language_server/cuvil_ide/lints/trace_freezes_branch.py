@@ -48,22 +48,26 @@ _WORD = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
 
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
-    for branch in once(branches(facts)):
-        region = next((region for region in branch.context.regions if region.how == "trace"), None)
-        if region is None:
-            continue
-        on = "content" if branch.kind != "for" and of_content(branch) else "sizes" if on_sizes(facts, branch) else ""
-        if on and not _inside_another(facts, branch):
+    traced = [b for b in branches(facts) if any(region.how == "trace" for region in b.context.regions)]
+    for branch in once(b for b in traced if _on(facts, b)):
+        region = next(region for region in branch.context.regions if region.how == "trace")
+        on = _on(facts, branch)
+        if not _inside_another(facts, branch, traced):
             what = f"the number of rounds hangs on the {'sizes' if on == 'sizes' else on}" if branch.kind == "for" else f"this branch hangs on the {on}"
             yield RULE.finding(f"{what} of a tensor, and the trace keeps what the example gave as a constant; use torch.jit.script or torch.export here",
                                branch.span, (*(Evidence(span, "called here") for span in branch.context.callers), Evidence(region.span, "is traced here")),
                                Fix("display", "script this function, or write it without the branch"))
 
 
-def _inside_another(facts: FileFacts, branch: BranchFact) -> bool:
+def _on(facts: FileFacts, branch: BranchFact) -> str:
+    """What of a tensor a branch hangs on: "content", "sizes", or "" for neither."""
+    return "content" if branch.kind != "for" and of_content(branch) else "sizes" if on_sizes(facts, branch) else ""
+
+
+def _inside_another(facts: FileFacts, branch: BranchFact, traced: list[BranchFact]) -> bool:
     """Of `a and b` the whole test is said; the parts are quiet."""
     return any(other.span != branch.span and other.span.encloses(branch.span) and other.kind in ("if", "while", "assert") and other.context == branch.context
-               and (of_content(other) or on_sizes(facts, other)) for other in branches(facts))
+               and _on(facts, other) for other in traced)
 
 
 def on_sizes(facts: FileFacts, branch: BranchFact) -> bool:

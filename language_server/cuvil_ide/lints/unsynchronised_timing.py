@@ -22,10 +22,10 @@ from cuvil.diagnostics import Diagnostic, Evidence, Fix
 from cuvil.source import Edit, Span
 
 from ..syntax import nodes
+from .accelerators import accelerator, moved
 from .carried import inside
 from .recorded import owner
 from .rule import Invalid, Rule
-from .sync_in_loop import accelerator
 
 if TYPE_CHECKING:
     from cuvil.frontends.python.facts import FileFacts, FunctionFacts
@@ -54,7 +54,6 @@ INVALID = (
 _WHERE = re.compile(r"\btime\.(?:time|perf_counter|monotonic|perf_counter_ns|time_ns)\(\)|\bperf_counter\(\)")
 _CLOCK = re.compile(r"^(?:time\.)?(?:time|perf_counter|monotonic|perf_counter_ns|time_ns|default_timer)\(\)$|^timeit\.default_timer\(\)$")
 _WAITS = re.compile(r"synchronize|\.item\(|\.cpu\(|\.tolist\(|\.numpy\(|\bprint\(|\bfloat\(|\bint\(|elapsed_time|block_until_ready|\bdo_bench\b|generate\(|decode\(|\bsync\w*\(|\bwait\w*\(")
-_MOVED = re.compile(r"""\.cuda\(|["']cuda|["']mps["']|["']xpu""")
 
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
@@ -102,29 +101,13 @@ def _work(facts: FileFacts, function: FunctionFacts, node: cst.FunctionDef, betw
         device = getattr(call.receiver, "device", None) if isinstance(call.receiver, Instance) else None
         if between.encloses(call.span) and not call.context.callers and device is not None and accelerator(device.kind):
             return Evidence(call.span, f"runs on {device.kind}")
-    moved = _moved(facts, node)
+    names = set(moved(facts, node))
     for call in inside(facts, node, cst.Call):
         span = facts.module.span(call)
         words = set(re.findall(r"[A-Za-z_]\w*", facts.module.code(call)))
-        if between.encloses(span) and words & moved and isinstance(call.func, (cst.Name, cst.Attribute)) and facts.module.code(call.func) not in ("len", "range"):
+        if between.encloses(span) and words & names and isinstance(call.func, (cst.Name, cst.Attribute)) and facts.module.code(call.func) not in ("len", "range"):
             return Evidence(span, "runs on an accelerator")
     return None
-
-
-def _moved(facts: FileFacts, node: cst.FunctionDef) -> set[str]:
-    """Names that were moved to an accelerator by the text: `x = x.cuda()`, `net.cuda()`, `x = torch.ones(4, device="cuda")`."""
-    found: set[str] = set()
-    devices = {t.target.value for a in inside(facts, node, cst.Assign) if re.search(r"torch\.device\([\"']cuda|^[\"']cuda", facts.module.code(a.value))
-               for t in a.targets if isinstance(t.target, cst.Name)}
-    to = re.compile(rf"(?:\.to\(|device\s*=\s*)(?:{'|'.join(map(re.escape, devices))})\b") if devices else None
-    for each in inside(facts, node, cst.Assign, cst.Expr):
-        text = facts.module.code(each.value)
-        if _MOVED.search(text) and not text.startswith(("torch.device", '"', "'")) or to is not None and to.search(text):
-            if isinstance(each, cst.Assign):
-                found.update(t.target.value for t in each.targets if isinstance(t.target, cst.Name))
-            elif isinstance(each.value, cst.Call) and isinstance(each.value.func, cst.Attribute) and isinstance(each.value.func.value, cst.Name):
-                found.add(each.value.func.value.value)
-    return found - devices
 
 
 def _statement(facts: FileFacts, node: cst.CSTNode) -> Span:
