@@ -7,7 +7,7 @@ from dataclasses import replace
 import libcst as cst
 
 from ...ops import SPELLINGS
-from . import classes, context, devices, hub, joins, layers, modes, objects, pythons, records, regions, scope, summaries
+from . import classes, context, derived, devices, hub, joins, layers, modes, objects, pythons, records, regions, scope, summaries
 from .facts import Context
 from .library import apply, dtype_named
 from .modules import given_away
@@ -124,7 +124,9 @@ def _library(walk: Walk, function: Library, args: list[Value], keywords: dict[st
         written = overwritten_by(walk, function.receiver, args, keywords, node, name)
         if written is not None:
             return written
-    layer = layers.library_class(walk, name, args, keywords, node)
+    layer = derived.called(walk, name, args, keywords, node)
+    if layer is None:
+        layer = layers.library_class(walk, name, args, keywords, node)
     if layer is not None:
         return layer
     if dtype_named(name) is not None and name.startswith("numpy.") and len(args) == 1:

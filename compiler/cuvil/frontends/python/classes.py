@@ -131,6 +131,7 @@ def class_attribute(walk: Walk, cls: UserClass, name: str, node: cst.CSTNode) ->
 
 def super_attribute(walk: Walk, value: Library, name: str, node: cst.CSTNode) -> Value:
     """`super().name`: found in the bases of the class the method stands in."""
+    from . import derived
     owner = walk.frame.function.owner if walk.frame.function is not None else None
     receiver = value.receiver
     if owner is None or receiver is None:
@@ -141,6 +142,8 @@ def super_attribute(walk: Walk, value: Library, name: str, node: cst.CSTNode) ->
             if found is not None:
                 return member_value(walk, *found, name, receiver, node)
         elif isinstance(base, Library):
+            if derived.is_layer(base.name) and name in ("__init__", "forward", "__call__"):
+                return Library(f"{base.name}.{name}", receiver)
             return Library(f"{MODULE if base.name.startswith('torch.nn.') else base.name}.{name}", receiver)
     return Library(f"builtins.object.{name}", receiver)
 
@@ -156,13 +159,17 @@ def instantiate(walk: Walk, cls: UserClass, args: list[Value], keywords: dict[st
     unknown_base = any(isinstance(base, Unknown) for base in bases(walk, cls))
     if any(name.startswith("dataclasses.") for name in names):
         return _dataclass(walk, cls, instance, args, keywords, node)
-    from . import prototypes
+    from . import derived, prototypes
     alike = summaries.of_call(walk, ("new", id(cls.node)), args, keywords) if walk.facts_only and walk.building else None
     if alike is not None and alike in walk.summaries:
         return prototypes.copy(walk.summaries[alike], walk.created)
     found = find_member(walk, cls, "__init__")
     if found is None and args and any(isinstance(base, Library) and base.name in DICTS for base in bases(walk, cls)):
         instance.attributes[ITEMS] = args[0]
+        return instance
+    layer = derived.base_of(walk, cls) if found is None else ""
+    if layer:
+        derived.set_up(walk, instance, layer, args, keywords, node)
         return instance
     if found is None:
         rope = find_member(walk, cls, "rope_parameters")

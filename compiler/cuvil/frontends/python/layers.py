@@ -5,7 +5,7 @@ import libcst as cst
 
 from ...ops import TypeRuleError
 from ...ops.layers import LAYERS, MadeLayer
-from . import calls, joins, learn
+from . import calls, derived, joins, learn
 from .classes import find_member, member_value, register
 from .context import within
 from .library import Silent, failed, lift, plain, signature
@@ -121,6 +121,7 @@ def _container(walk: Walk, name: str, args: list[Value], keywords: dict[str, Val
 
 def items(walk: Walk, value: Value) -> list[Value] | None:
     """The modules of a container one by one; None for anything else."""
+    value = value.attributes.get(derived.INNER, value) if isinstance(value, Instance) and isinstance(value.of, UserClass) else value
     if isinstance(value, Instance) and isinstance(value.of, Library) and value.of.name in CONTAINERS and "*" not in value.attributes:
         return [walk.resolve(each) for each in value.attributes.values()]
     return None
@@ -128,6 +129,7 @@ def items(walk: Walk, value: Value) -> list[Value] | None:
 
 def one_of(walk: Walk, value: Instance) -> Value | None:
     """What each module of a container is like, whose number is not known: kept under "*"."""
+    value = value.attributes.get(derived.INNER, value) if isinstance(value.of, UserClass) else value
     return walk.resolve(value.attributes["*"]) if isinstance(value.of, Library) and "*" in value.attributes else None
 
 
@@ -160,6 +162,8 @@ def call_instance(walk: Walk, instance: Instance, args: list[Value], keywords: d
             if found is not None:
                 with within(walk, **({"regions": (*instance.regions, *walk.context.regions)} if instance.regions else {})):
                     return calls.call(walk, member_value(walk, *found, name, instance, node), args, keywords, node)
+        if derived.INNER in instance.attributes:
+            return derived.forward(walk, instance, args, keywords, node)
         return calls.call(walk, walk.unknown("an object that cannot be called", node), args, keywords, node)
     if instance.of.name == "torch.nn.Sequential":
         value: Value = args[0] if args else NONE

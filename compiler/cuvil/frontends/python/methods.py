@@ -6,7 +6,7 @@ from dataclasses import replace
 from ...ir.dims import Poly
 from . import classes, joins, operators, subscripts
 from .pythons import FUNCTIONS, iterate, one_of, python, worked_out
-from .values import NONE, Device, Instance, Many, Mapping, Scalar, Sequence, Tensor, Value, Weight
+from .values import NONE, Device, Instance, Many, Mapping, Scalar, Sequence, Tensor, Untyped, Value, Weight
 from .walk import Walk
 
 
@@ -142,7 +142,7 @@ def formatted(walk: Walk, args, keywords, node) -> Value | None:
 
 @python("torch.nn.Module.__init__", "builtins.object.__init__")
 def module_setup(walk: Walk, args, keywords, node) -> Value | None:
-    if len(args) > 1 and isinstance(args[0], Instance) and walk.building:      # PreTrainedModel keeps its configuration
+    if len(args) == 2 and isinstance(args[0], Instance) and walk.building and isinstance(args[1], (Instance, Untyped)):      # PreTrainedModel keeps it
         args[0].attributes.setdefault("config", args[1])
     return args[0] if args else NONE
 

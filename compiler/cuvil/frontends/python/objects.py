@@ -10,7 +10,7 @@ import libcst as cst
 
 from ...ir.function import Op
 from ...ir.types import DType, TensorType
-from . import traits
+from . import traits, transforms
 from .devices import to
 from .marks import OTHER_ORDER
 from .pythons import FUNCTIONS, python
@@ -33,6 +33,8 @@ def found(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value], 
         given = [value for value in (*args[1:], *keywords.values()) if isinstance(value, Tensor)]
         batch = ids.type.shape[0] if isinstance(ids, Tensor) and ids.type.shape else walk.fresh_symbol("batch")
         return outside(walk, name, given, TensorType((batch, walk.fresh_symbol("tokens")), DType.I64), "torch", node)
+    if name.startswith("torchvision.transforms."):
+        return transforms.made(walk, name, args, keywords, node)
     if name == "timm.create_model":
         return Instance(Library(name), complete=False, training=True)
     if name.startswith("PIL.Image.Image."):
@@ -168,6 +170,8 @@ def call_object(walk: Walk, instance: Instance, args: list[Value], keywords: dic
     name = instance.of.name if isinstance(instance.of, Library) else ""
     if name == "transformers.Tokenizer":
         return _tokenized(walk, instance, args, keywords, node)
+    if name.startswith("torchvision.transforms."):
+        return transforms.called(walk, instance, args, node)
     if name.startswith("transformers."):
         return _model_output(walk, name, args, keywords, node)
     return None

@@ -199,6 +199,7 @@ def isinstance_(walk: Walk, args, keywords, node) -> Value | None:
     return walk.unknown("an isinstance test", node) if known is None else Scalar(known)
 
 
+ITERABLE = frozenset(("collections.abc.Iterable", "collections.abc.Sequence", "typing.Iterable", "typing.Sequence"))
 PLAIN = frozenset(f"builtins.{kind}" for kind in ("tuple", "list", "dict", "str", "int", "float", "bool", "set"))
 _KINDS = {"builtins.int": (int, Poly), "builtins.float": (float,), "builtins.str": (str,), "builtins.bool": (bool,), "builtins.range": (range,)}
 
@@ -213,6 +214,10 @@ def is_a(walk: Walk, value: Value, cls: Value) -> bool | None:
             return name in ("torch.Tensor", "torch.nn.Parameter")
         case Scalar(value=Opaque()):
             return None
+        case Scalar(value=inner) if name in ITERABLE:
+            return isinstance(inner, (str, bytes, range))
+        case Sequence() | Mapping() if name in ITERABLE:
+            return True if name != "collections.abc.Sequence" or isinstance(value, Sequence) and value.kind != "set" else None
         case Scalar(value=inner):
             if isinstance(cls, UserClass) or name in ("torch.Tensor", "numpy.ndarray", "torch.nn.Module", "builtins.list", "builtins.tuple", "builtins.dict"):
                 return False
@@ -235,6 +240,18 @@ def is_a(walk: Walk, value: Value, cls: Value) -> bool | None:
         case UserFunction():
             return False if name in ("torch.Tensor", "numpy.ndarray", "builtins.str", "builtins.int") else None
     return None
+
+
+@python("builtins.issubclass")
+def issubclass_(walk: Walk, args, keywords, node) -> Value | None:
+    if len(args) != 2:
+        return None
+    wanted = args[1].items if isinstance(args[1], Sequence) else (args[1],)
+    answers = [_derives(walk, args[0], each) if isinstance(args[0], UserClass) else
+               (args[0].name == each.name if isinstance(each, Library) else False) or (None if isinstance(each, Library) else False)
+               if isinstance(args[0], Library) and isinstance(each, (Library, UserClass)) else None for each in wanted]
+    known = True if True in answers else None if None in answers else False
+    return walk.unknown("an isinstance test", node) if known is None else Scalar(known)
 
 
 def _derives(walk: Walk, own: UserClass, cls: Value, depth: int = 0) -> bool | None:
@@ -304,6 +321,9 @@ def int_(walk: Walk, args, keywords, node) -> Value | None:
             return args[0]
         case [Scalar(value=bool() | int() | float() | str() as value)] if not keywords:
             return worked_out(walk, int, [value], node)
+        case [Tensor(library="python")]:                      # computed from sizes: where a layer is built it is one, elsewhere it may be 0
+            walk.refuse("a number that is computed from sizes", node)
+            return Scalar(walk.fresh_symbol("n") if walk.building else walk.fresh_symbol("n") - 1)
         case [Tensor()]:
             return to_python(walk, "int", args[0], node)
     return walk.unknown(reason_of(args, "a number that is not known"), node)
