@@ -38,7 +38,7 @@ VALID = (
     _START + "def index(encoder: nn.Module, loader):\n    encoder.eval()\n    with torch.no_grad():\n        return [encoder(images) for images in loader]\n",
     _START + _INDEX + "        vectors.append(encoder(images).detach())\n" + _END,
     _START + _INDEX + "        vectors.append(encoder(images).argmax(dim=-1))\n" + _END,
-    _START + _INDEX + "        loss = encoder(images).sum()\n        loss.backward()\n        vectors.append(loss)\n" + _END,
+    _START + _INDEX + "        loss = encoder(images).sum()\n        loss.backward()\n        vectors.append(images.grad)\n" + _END,
     # its only caller switches gradients off
     _START + _INDEX + "        vectors.append(encoder(images))\n" + _END
     + "\n@torch.no_grad()\ndef run(encoder: nn.Module, loader):\n    return index(encoder, loader)\n",
