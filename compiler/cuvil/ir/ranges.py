@@ -429,7 +429,7 @@ PROMOTING = frozenset(("add", "sub", "mul", "maximum", "minimum", "select", "neg
 FLOOR = {"exp": 0, "exp2": 0, "sigmoid": 0, "softmax": 0, "sqrt": 0, "rsqrt": 0, "tanh": -1, "erf": -1, "sin": -1, "cos": -1, "expm1": -1, "norm": 0,
          "var": 0, "std": 0, "softplus": 0, "hardsigmoid": 0}
 CEILING = {"sigmoid": 1, "softmax": 1, "tanh": 1, "erf": 1, "sin": 1, "cos": 1, "log_softmax": 0, "logsigmoid": 0, "hardsigmoid": 1}
-CALLS = {"rand": UNIT, "rand_like": UNIT, "random": UNIT, "dropout": ANY}
+CALLS = {**dict.fromkeys(("rand", "rand_like", "random", "bernoulli", "gumbel_softmax", "hann_window", "ndtr", "ToTensor"), UNIT), "dropout": ANY}
 
 RULES: dict[str, Rule] = {
     **dict.fromkeys(("broadcast", "reshape", "transpose", "slice", "flip", "gather", "take", "reduce_max", "reduce_min", "max_pool2d", "checked_divisor"), _same),
