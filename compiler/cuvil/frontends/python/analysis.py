@@ -108,7 +108,8 @@ class Analyzer:
                 continue                                   # a caller brought what there is to know
             known = before.get(entry)
             if known is None or not self.workspace.unchanged(known.used):
-                known = assumed.brought(self.workspace, namespace, entry, budget(namespace, entry))
+                steps = FACT_STEPS if assumed.makes_a_model(entry) else budget(namespace, entry)
+                known = assumed.brought(self.workspace, namespace, entry, steps)
             now[entry] = known
             for definition, values in known.seen.items():
                 seen.setdefault(definition, []).append(values)

@@ -6,6 +6,7 @@ what hover, hints and the share that is understood show, marked "brought".
 """
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 import libcst as cst
@@ -13,15 +14,18 @@ import libcst as cst
 from ...cst import Definition
 from ...ir.function import Op
 from ...ir.types import TensorType
-from . import learn
+from . import calls, classes, learn
 from .capture import walk_function
 from .facts import ExpressionFact, FunctionFacts
 from .joins import without_differences
-from .values import Deferred, Tensor, Value, Weight
-from .walk import Walk
+from .signatures import inputs_of
+from .values import Deferred, Instance, Tensor, UserClass, UserFunction, Value, Weight
+from .walk import Frame, OutOfBudget, Walk
 from .workspace import Namespace, Workspace
 
 ENTRIES = ("forward", "__call__")
+MAKERS = 4                                     # functions of a file that make its models: the first few say how
+_MAKES = re.compile(r"\bpretrained\b|\bweights: ")
 Seen = dict[int, tuple[cst.CSTNode, TensorType, str]]
 
 
@@ -46,15 +50,37 @@ def brought(workspace: Workspace, namespace: Namespace, entry: Definition, steps
 def _walk(workspace: Workspace, namespace: Namespace, entry: Definition, types: dict[int, TensorType], steps: int) -> Walk:
     walk = Walk(workspace, steps)
     walk.assume, walk.everywhere, walk.quiet, walk.types = True, {}, 1, types
-    walk_function(walk, namespace, entry, None)
+    outcome = walk_function(walk, namespace, entry, None)
+    if isinstance(outcome.result, Instance) and isinstance(outcome.result.of, UserClass) and not entry.owner:
+        _forward(walk, outcome.result, outcome.result.of)
     return walk
+
+
+def _forward(walk: Walk, model: Instance, cls: UserClass) -> None:
+    """A function that makes a model: what the model's forward does with its documented inputs."""
+    found = classes.find_member(walk, cls, "forward")
+    if found is None or not isinstance(found[1].node, cst.FunctionDef):
+        return
+    owner, definition = found
+    function = UserFunction(definition.name, definition.node, owner.module, model, (), owner, definition)
+    walk.frame = frame = Frame(owner.module, definition, function=function)
+    try:
+        frame.names.update(inputs_of(walk, function, None, None))
+        calls.run_body(walk, function)
+    except (OutOfBudget, RecursionError):
+        pass
 
 
 def entries(namespace: Namespace) -> list[Definition]:
     """Functions in the order in which they are asked: models stand at the end of a file, what they call before them."""
     functions = [d for d in reversed(namespace.syntax.definitions) if d.kind == "function" and d.error is None and not d.stale]
     forwards = [d for d in functions if d.owner and d.name.rpartition(".")[2] in ENTRIES]
-    return forwards + [d for d in functions if d not in forwards and ("Tensor" in d.text or "shape" in d.text) and not d.name.endswith("__init__")]
+    makers = [d for d in functions if not d.owner and _MAKES.search(d.text)][-MAKERS:]
+    return forwards + makers + [d for d in functions if d not in forwards and ("Tensor" in d.text or "shape" in d.text) and not d.name.endswith("__init__") and not _MAKES.search(d.text)]
+
+
+def makes_a_model(entry: Definition) -> bool:
+    return not entry.owner and _MAKES.search(entry.text) is not None
 
 
 def note(walk: Walk, node: cst.CSTNode, value: Value) -> None:

@@ -16,7 +16,7 @@ SEEN_THROUGH = frozenset((
     "add_end_docstrings", "add_code_sample_docstrings", "replace_return_docstrings", "dynamic_rope_update", "force_fp32", "deprecated",
     "register_notrace_module", "register_notrace_function", "register_model", "register_to_config", "apply_forward_hook", "apply_lora_scale",
     "handle_stale_register", "maybe_allow_in_graph", "replace_example_docstring", "no_grad", "torch_compilable_check", "compile_compatible_method_lru_cache",
-    "custom_fwd", "typechecked", "use_experts_implementation", "overload", "copy_func", "validate_hf_hub_args", "fullgraph"))
+    "custom_fwd", "typechecked", "use_experts_implementation", "overload", "copy_func", "validate_hf_hub_args", "fullgraph", "handle_legacy_interface"))
 
 
 def seen_through(name: str, decorator: Value) -> bool:

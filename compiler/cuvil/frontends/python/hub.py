@@ -43,12 +43,12 @@ def attention_interface(walk: Walk, args, keywords, node) -> Value | None:
 @hub("masking_utils", "create_causal_mask", "create_sliding_window_causal_mask", "create_bidirectional_mask", "create_chunked_causal_mask",
      "create_bidirectional_sliding_window_mask")
 def attention_mask(walk: Walk, args, keywords, node) -> Value | None:
-    """None where nothing is left out, else [batch, 1 or heads, queries, keys]: bool or additive, as the attention function wants it."""
+    """None where nothing is left out, else [batch, 1 or heads, queries, keys]: additive, as the eager attention that is followed wants it."""
     embeds = keywords.get("inputs_embeds", keywords.get("input_embeds", args[1] if len(args) > 1 else None))
     like = joins.given(walk.resolve(embeds)) if embeds is not None else None
     shape = like.type.shape if isinstance(like, Tensor) else None
     sizes = (shape[0], 1, shape[1], joins.open_size(walk)) if shape is not None and len(shape) == 3 else tuple(joins.open_size(walk) for _ in range(4))
-    return joins.optional(opaque(walk, "create_causal_mask", [like] if isinstance(like, Tensor) else [], TensorType(sizes, None), node))
+    return joins.optional(opaque(walk, "create_causal_mask", [like] if isinstance(like, Tensor) else [], TensorType(sizes, like.type.dtype if isinstance(like, Tensor) else None), node))
 
 
 @hub("modeling_attn_mask_utils", "_prepare_4d_causal_attention_mask", "_prepare_4d_attention_mask", "_prepare_4d_causal_attention_mask_for_sdpa",

@@ -62,7 +62,7 @@ def inputs_of(walk: Walk, function: UserFunction, entry: Entry | None, given: di
         optional = parameter.default is not None and isinstance(parameter.default, cst.Name) and parameter.default.value == "None"
         if given is None and entry is None and optional and not walk.building and parameter.annotation is not None and name not in shapes:
             inner = declared if isinstance(declared, Declared) else optional_type(walk, parameter.annotation.annotation)
-            if isinstance(inner, Declared):
+            if isinstance(inner, Declared) and (not walk.assume or name in written or inner.type.dtype is not None):
                 names[name] = joins.optional(_input(walk, name, place, _known(walk, inner, name, place, written), inner, function))
                 continue
         elif given is None and entry is None and written.get(name) is not None and not optional and not (
