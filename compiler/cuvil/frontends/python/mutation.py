@@ -19,6 +19,9 @@ from .walk import Walk
 _CATEGORY = {"bool": 0, "int": 1, "float": 2}
 
 
+RESHAPING = frozenset(("unsqueeze_", "squeeze_", "transpose_", "t_", "swapaxes_", "swapdims_", "resize_"))      # the tensor itself gets another shape
+
+
 def in_place(walk: Walk, target: Value, result: Value, node: cst.CSTNode, shown: str, into: cst.CSTNode | None = None) -> Value:
     """`target` now holds `result`, as after `target += ...` or `target.relu_()`. into: the expression that is written to, if node hides it."""
     records.written(walk, target, shown, result, node, into)
@@ -30,7 +33,7 @@ def in_place(walk: Walk, target: Value, result: Value, node: cst.CSTNode, shown:
     if why:
         walk.refuse(f"{shown} changes a tensor in place, and {why}", node, "a tensor that this function made and that nothing else looks into",
                     "write it out of place: y = x + ...")
-    wrong = _does_not_fit(target, result)
+    wrong = "" if shown in RESHAPING else _does_not_fit(target, result)
     if wrong:
         return walk.problem("shape-mismatch" if "shape" in wrong else "dtype-mismatch", f"{shown}: {wrong}", describe(target), node, shown)
     op = result.op
