@@ -1,6 +1,7 @@
 """Lints many files: reads each, asks the session, and never lets one file stop the others."""
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -49,9 +50,14 @@ def _kept(paths: Sequence[str], rules: Rules, store) -> dict[str, FileResult]:
 
 def _settings(path: str, rules: Rules) -> str:
     """What a file is checked with beside the rules themselves; "" when plugins are, whose code may do anything."""
-    session = _session(rules.trusted)
+    return _settings_of(os.path.dirname(path), rules)
+
+
+@lru_cache(maxsize=4096)
+def _settings_of(folder: str, rules: Rules) -> str:
+    session, path = _session(rules.trusted), os.path.join(folder, "a.py")
     config = session.config(path)
-    return "" if rules.trusted and config.plugins else repr((replace(config, notes=()), session.targets(path)))
+    return "" if rules.trusted and config.plugins else repr((replace(config, notes=()), session.declared(path)))
 
 
 def _own(result: FileResult) -> FileResult:
@@ -127,6 +133,8 @@ def _plugins(root: str, names: tuple[str, ...], trusted: bool) -> tuple[list, li
 
 def named(rules: Rules) -> Rules:
     """The same rules; CuvilError for a code, prefix or name in them that no rule has."""
+    if not rules.select and not rules.ignore:
+        return rules
     from cuvil_ide.config import matches
     from cuvil_ide.lints import RULES
     for pattern in (*rules.select, *rules.ignore):

@@ -18,6 +18,7 @@ from cuvil.artifact import cache
 from cuvil.diagnostics import Diagnostic, Evidence, Fix
 from cuvil.source import Edit, Span
 
+from . import files
 from .findings import FileResult
 
 Question = tuple[str, ...] | tuple[str, str, int]        # (path,) or (dotted name, folder, level)
@@ -124,12 +125,14 @@ class Store:
 
 
 def _content(path: str) -> str:
-    """The hash of a file; "" when it cannot be read."""
+    """The hash of a file; "" when it cannot be read, or is more than a file."""
     try:
-        with open(path, "rb") as stream:
-            return hashlib.blake2b(stream.read(), digest_size=16).hexdigest()
+        if os.path.isfile(path):
+            with open(path, "rb") as stream:
+                return hashlib.blake2b(stream.read(files.LIMIT + 1), digest_size=16).hexdigest()
     except (OSError, ValueError):
-        return ""
+        pass
+    return ""
 
 
 def _plain(d: Diagnostic) -> list:

@@ -127,6 +127,11 @@ class Session:
             self._targets[folder] = targets(folder, dict(self.config(path).targets), self._versions)
         return self._targets[folder]
 
+    def declared(self, path: str) -> dict:
+        """What the project says of these versions, as targets.declared; asking costs no front end."""
+        from .targets import declared
+        return declared(os.path.dirname(os.path.abspath(path)), dict(self.config(path).targets), self._versions)
+
     # Facts and findings
 
     def analysis(self, path: str) -> Analysis:

@@ -11,9 +11,10 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cuvil.frontends.python.targets import DEFAULT_TARGETS, Targets
+if TYPE_CHECKING:
+    from cuvil.frontends.python.targets import Targets
 
 NAMES = ("python", "torch", "numpy", "onnxruntime", "transformers", "device")
 LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
@@ -33,6 +34,13 @@ Known = dict[tuple[str, Path], tuple[tuple[str, Bounds], ...]]
 
 def targets(folder: str | Path, given: Mapping[str, str] = {}, known: Known | None = None) -> Targets:
     """The targets of code in a folder. given: what the settings say, as written. known: what was read before, and is not read again."""
+    from cuvil.frontends.python.targets import DEFAULT_TARGETS, Targets
+    versions = {name: _chosen(bounds, getattr(DEFAULT_TARGETS, name)) for name, bounds in declared(folder, given, known).items()}
+    return Targets(**versions, device=given.get("device", ""))
+
+
+def declared(folder: str | Path, given: Mapping[str, str] = {}, known: Known | None = None) -> dict[str, Bounds]:
+    """What the files and the settings allow, by name, in the order of NAMES."""
     known = {} if known is None else known
     found: dict[str, Bounds] = {}
     places = list(_places(folder))
@@ -43,8 +51,7 @@ def targets(folder: str | Path, given: Mapping[str, str] = {}, known: Known | No
             for name, bounds in known[read.__name__, place]:
                 found.setdefault(name, bounds)
     found.update((name, (numbers(version), numbers(version))) for name, version in given.items() if name != "device" and numbers(version))
-    versions = {name: _chosen(found[name], getattr(DEFAULT_TARGETS, name)) for name in NAMES if name in found}
-    return Targets(**versions, device=given.get("device", ""))
+    return {name: found[name] for name in NAMES if name in found}
 
 
 def _chosen(bounds: Bounds, newest: tuple[int, ...]) -> tuple[int, ...]:

@@ -41,6 +41,7 @@ def cuvil(monkeypatch):
     def run(*arguments: object, stdin: str = "", cwd: Path | None = None, env: dict[str, str] | None = None) -> Done:
         check._session.cache_clear()
         check._plugins.cache_clear()
+        check._settings_of.cache_clear()
         streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for _ in range(2)]
         with monkeypatch.context() as patch:
             patch.setattr(sys, "stdout", streams[0])
