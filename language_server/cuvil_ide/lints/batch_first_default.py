@@ -29,6 +29,7 @@ from .rule import Invalid, Rule
 
 if TYPE_CHECKING:
     from cuvil.frontends.python.facts import CallFact, FileFacts
+    from cuvil.source import Span
 
 _START = "import torch\nfrom torch import nn\n\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
 _ENCODER = _START + ("        layer = nn.TransformerEncoderLayer(16, nhead=2)\n        self.enc = nn.TransformerEncoder(layer, num_layers=1)\n\n"
@@ -107,7 +108,7 @@ def _uses(facts: FileFacts, definition, name: str, layer: cst.Call, known: dict)
     for call in nodes(facts, re.compile(re.escape(name) + r"\("), cst.Call):
         if facts.module.owner(call) is not definition or dotted_text(facts, call.func) != name or not call.args or _turned(facts, call.args[0].value):
             continue
-        why = _by_input(facts, known.get(facts.module.span(call))) or _by_result(facts, definition, call)
+        why = _by_input(facts, facts.module.span(call)) or _by_result(facts, definition, call)
         if why is None:
             continue
         what, evidence = why
@@ -133,17 +134,17 @@ def _turned(facts: FileFacts, node: cst.BaseExpression | None) -> bool:
     return False
 
 
-def _by_input(facts: FileFacts, call: CallFact | None) -> tuple[str, tuple[Evidence, ...]] | None:
+def _by_input(facts: FileFacts, where: Span) -> tuple[str, tuple[Evidence, ...]] | None:
+    """By the graph of any walk that came here: the first axis of the input is the batch."""
     from cuvil.frontends.python.values import Tensor
-    value = call.args[0] if call is not None and call.args else None
-    if not isinstance(value, Tensor) or value.type.rank != 3 or call.context.callers:
-        return None
-    size = value.type.shape[0]
-    function = next((f.function for f in facts.functions if f.function is not None and f.span.encloses(call.span)), None)
-    at = axes_of(function).get(value.op.id) if function is not None and function.by_id.get(value.op.id) is value.op else None
-    if str(size).lower() not in BATCH_NAMES and not (at and set(at[0]) & batches(function)):
-        return None
-    return f"the first axis of {value.type} is the batch", ()
+    for home in facts.functions:
+        for call in home.calls if home.function is not None else ():
+            value = call.args[0] if call.span == where and call.args else None
+            if isinstance(value, Tensor) and value.type.rank == 3 and value.type.shape[0] != 1:
+                at = axes_of(home.function).get(value.op.id)
+                if str(value.type.shape[0]).lower() in BATCH_NAMES or at and set(at[0]) & batches(home.function):
+                    return f"the first axis of {value.type} is the batch", ()
+    return None
 
 
 def _by_result(facts: FileFacts, definition, call: cst.Call) -> tuple[str, tuple[Evidence, ...]] | None:

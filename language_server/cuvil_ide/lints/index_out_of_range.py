@@ -57,7 +57,8 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
         size, where = rows[axis] if rows else None, op.origins[0].span
         if not isinstance(size, int):
             continue
-        literal = _largest(flow.source(function, index, {"reshape", "broadcast", "cast"}).attr("value"))
+        base = flow.source(function, index, {"reshape", "broadcast", "cast"})
+        literal = base.type.shape[base.attr("axis")] - 1 if base.name == "iota" and isinstance(base.type.shape[base.attr("axis")], int) else _largest(base.attr("value"))
         between = flow.ranges(function).get(index.id)
         highest = literal if literal is not None else between.lo if between is not None else 0
         if not highest >= size or expected_to_fail(facts, where):

@@ -41,6 +41,8 @@ INVALID = (
     Invalid(_LEFT + "    return »net(**batch).last_hidden_state[:, 0]«\n", "left"),
     Invalid("import torch\nfrom torch.nn.utils.rnn import pad_sequence\n\ndef encode(rnn, parts):\n    x = pad_sequence(parts, batch_first=True)\n"
             "    out, _ = rnn(x)\n    return »out[:, -1]«\n", "padding"),
+    Invalid("import torch\n\ndef last(net, seqs, pad=0):\n    n = max(map(len, seqs))\n    ids = torch.tensor([s + [pad] * (n - len(s)) for s in seqs])\n"
+            "    attention_mask = (ids != pad).long()\n    return »net(ids, attention_mask)[:, -1]«\n", "right"),
 )
 
 
@@ -55,10 +57,11 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
             continue
         reading = flow.states(node.value)
         batch = reading.batch if reading is not None else None
-        if batch is None or batch.single or batch.side != ("right" if place == "last" else "left"):
+        side = batch.side if batch is not None else flow.by_lists() if reading is not None else ""
+        if batch is not None and batch.single or side != ("right" if place == "last" else "left"):
             continue
-        yield RULE.finding(f"the {place} position of a batch padded on the {batch.side} is padding for all but the longest text: take each text's own, by its length",
-                           facts.module.span(node), (Evidence(facts.module.span(batch.call), "the batch is padded here"),),
+        yield RULE.finding(f"the {place} position of a batch padded on the {side} is padding for all but the longest text: take each text's own, by its length",
+                           facts.module.span(node), (Evidence(facts.module.span(batch.call), "the batch is padded here"),) if batch is not None else (),
                            Fix("display", "last = attention_mask.sum(1) - 1; states[torch.arange(len(states)), last]" if place == "last" else
                                "first = attention_mask.argmax(1); states[torch.arange(len(states)), first]"))
 

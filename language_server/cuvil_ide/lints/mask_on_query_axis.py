@@ -21,9 +21,9 @@ from cuvil.source import Edit
 
 from . import flow
 from .bindings import bound_before, dotted_text
-from .mask_polarity import arguments
+from .mask_polarity import WHERE, arguments
 from .polarity import polarity
-from .recorded import calls, node_of
+from .recorded import call_nodes
 from .rule import Invalid, Rule
 from .zero_one_float_mask import are_scores
 
@@ -50,13 +50,9 @@ INVALID = (
 
 @flow.once
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
-    for call in calls(facts) if "mask" in facts.source.text else ():
-        text = facts.source.slice(call.span)
+    for call, node in call_nodes(facts, WHERE):
         fused = call.name == "torch.nn.functional.scaled_dot_product_attention"
-        if "mask" not in text or not fused and "masked_fill" not in text:
-            continue
-        node = node_of(facts, call.span, cst.Call)
-        for arg, name in (arguments(node, call.name) if node is not None else ()):
+        for arg, name in arguments(node, call.name):
             if name != ("attn_mask" if fused else "mask") or not fused and not are_scores(facts, node.func.value):
                 continue
             mask = polarity(facts, arg.value)

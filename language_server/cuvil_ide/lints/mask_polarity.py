@@ -22,7 +22,7 @@ from cuvil.source import Edit
 
 from . import flow
 from .polarity import polarity
-from .recorded import calls, node_of
+from .recorded import call_nodes
 from .rule import Invalid, Rule
 
 if TYPE_CHECKING:
@@ -62,17 +62,17 @@ INVALID = (
 _LAYERS = {"key_padding_mask": False, "src_key_padding_mask": False, "tgt_key_padding_mask": False, "memory_key_padding_mask": False,
            "attn_mask": False, "src_mask": False, "tgt_mask": False, "memory_mask": False}
 _NEVER = re.compile(r"inf|finfo|-\s*\d*\.?\d*e\+?\d+|-\s*\d{4,}|MIN|min", re.IGNORECASE)
+WHERE = re.compile(r"mask|scaled_dot_product_attention")
 FUSED = {"torch.nn.functional.scaled_dot_product_attention": {"attn_mask": True}}
 
 
 @flow.once
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
-    for call in calls(facts):
-        takes = wanted(call) if call.name in FUSED or "mask" in facts.source.slice(call.span) else {}
+    for call, node in call_nodes(facts, WHERE):
+        takes = wanted(call)
         if not takes:
             continue
-        node = node_of(facts, call.span, cst.Call)
-        for arg, name in (arguments(node, call.name) if node is not None else ()):
+        for arg, name in arguments(node, call.name):
             if name not in takes:
                 continue
             mask = _known(dict(call.keywords).get(name)) or polarity(facts, arg.value)

@@ -19,6 +19,7 @@ from cuvil.diagnostics import Diagnostic, Fix
 
 from . import flow
 from .axes import axes_of, batches, shown
+from .problems import report
 from .rule import Invalid, Rule
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ _MASK = re.compile(r"mask", re.IGNORECASE)
 
 @flow.once
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
+    yield from report(facts, RULE)
     for function, op in flow.ops(facts, "add", "select", "attention"):
         found = _pair(function, op)
         if found is None:
@@ -92,8 +94,17 @@ def _of_batch(function: Function, scores: Op, mask: Op) -> bool:
         return own[0] == shape[0] and own[0] != shape[len(shape) - len(own)]
     if len(own) == 4 and len(shape) == 5:
         return own[1] == 1 and own[-2:] == shape[-2:] and own[0] == shape[0]
+    if len(own) == 2 and len(shape) == 4 and own[0] == shape[0] and own[1] == shape[2]:
+        return _rows_of_samples(function, mask)
     first = axes_of(function)[mask.id][0]
     return bool(set(first) & batches(function)) and set(first) <= set(axes_of(function)[scores.id][0])
+
+
+def _rows_of_samples(function: Function, mask: Op) -> bool:
+    """A table of given numbers that is no triangle: a row for each sample and not for each query."""
+    sources = list(flow.sources(function, mask, flow.LAYOUT | {"not", "eq", "ne", "and"}))
+    tables = [op.attr("value") for op in sources if op.name == "constant" and isinstance(op.attr("value"), tuple)]
+    return len(tables) == 1 and all(op.name == "constant" for op in sources) and any(any(row[i + 1:]) for i, row in enumerate(tables[0]) if isinstance(row, tuple))
 
 
 RULE = Rule("CUV604", "mask-rank", kind="mask-shape", severity="error", certainty="likely", check=check,

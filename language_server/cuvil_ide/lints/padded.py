@@ -18,14 +18,17 @@ import libcst as cst
 
 from ..syntax import nodes
 from .bindings import bound, bound_before, dotted_text
+from .polarity import polarity
 
 if TYPE_CHECKING:
     from cuvil.frontends.python.facts import FileFacts
 
-WHERE = re.compile(r"padding\s*=|pad_sequence|attention_mask|key_padding_mask|\bpad_token")
+WHERE = re.compile(r"\bmask\b|padding\s*=|pad_sequence|attention_mask|key_padding_mask|\bpad_token")
 _SAME = frozenset("to cuda cpu float half double bfloat16 long int contiguous clone detach eval numpy dequeue requires_grad_ pin_memory items".split())
 _STATES = frozenset(("last_hidden_state", "hidden_states", "logits", "encoder_last_hidden_state"))
 _MASKS = frozenset(("attention_mask", "src_key_padding_mask", "key_padding_mask"))
+_MASK_NAME = re.compile(r"(?:attention|attn_pad|padding|pad)_mask$")
+_LEFT_LISTS, _RIGHT_LISTS = (re.compile(text) for text in (r"\]\s*\*\s*\([^()]*-\s*len\(\w+\)\)\s*\+", r"\+\s*\[[^\]]*\]\s*\*\s*\([^()]*-\s*len\("))
 _LEFT_WORDS = re.compile(r"\bleft[- _]?padd?(?:ed|ing)?\b|\bpadd?ed on the left\b|padding_side\s*=\s*[\"']left", re.IGNORECASE)
 
 
@@ -130,7 +133,8 @@ class Padded:
 
     def reading(self, call: cst.Call) -> Reading | None:
         """The call of a model (not of a tokenizer, not of a method of tensors) that reads a padded batch."""
-        masked = any(arg.keyword is not None and arg.keyword.value in _MASKS and not _is(arg.value, "None") for arg in call.args)
+        masked = any(arg.keyword is not None and arg.keyword.value in _MASKS and not _is(arg.value, "None") or arg.keyword is None and (
+            isinstance(arg.value, cst.Name) and self._named_mask(arg.value)) for arg in call.args)
         name = last(call.func)
         if self._made(call) is not None or name in _SAME or name in ("dict", "len", "print", "range", "zip", "items", "decode", "batch_decode", "pack_padded_sequence"):
             return None
@@ -143,9 +147,16 @@ class Padded:
                 return Reading(call, batch, masked or positional, arg) if not self.is_mask(arg.value) else None
         return Reading(call, None, True) if masked and self._of_itself(call) else None
 
+    def _named_mask(self, node: cst.Name) -> bool:
+        if not node.value.endswith("mask"):
+            return False
+        mask = polarity(self.facts, node)
+        return _MASK_NAME.search(node.value) is not None or mask is not None and mask.origin in ("pad", "length", "tokenizer")
+
     def _of_itself(self, call: cst.Call) -> bool:
         """Not a cross-attention, whose result has the queries' time axis: the mask is that of the first argument."""
         given = [self.facts.module.code(arg.value) for arg in call.args if arg.keyword is None or arg.keyword.value in ("query", "key")]
+        given = [text for text in given if not text.endswith("mask")]
         return len(given) < 2 or given[0] == given[1]
 
     def states(self, node: cst.BaseExpression | None, depth: int = 12) -> Reading | None:
@@ -168,8 +179,13 @@ class Padded:
         return bound_before(self.facts, node, name) if name else None
 
     def left_by_word(self, node: cst.CSTNode) -> bool:
-        """The definition around a place says itself that its batches are padded on the left."""
-        return _LEFT_WORDS.search(self.facts.module.owner(node).text) is not None
+        """The definition around a place says that its batches are padded on the left, or the file pads lists so: [pad] * (n - len(s)) + s."""
+        return _LEFT_WORDS.search(self.facts.module.owner(node).text) is not None or self.by_lists() == "left"
+
+    def by_lists(self) -> str:
+        """The side on which the file fills up lists of ids, if it does on one."""
+        left, right = (pattern.search(self.facts.source.text) is not None for pattern in (_LEFT_LISTS, _RIGHT_LISTS))
+        return "left" if left and not right else "right" if right and not left else ""
 
 
 def last(node: cst.CSTNode | None) -> str:

@@ -59,7 +59,7 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
                 made = (Evidence(facts.module.span(batch.call), "the batch is padded here, on the left"),) if batch is not None else ()
                 yield _finding(facts, given, made)
         elif _POSITION.search(last(call.func)) and len(call.args) == 1 and not _WHERE.search(last(call.func)) and _counted(facts, call.args[0].value):
-            if flow.left_by_word(call) and "mask" in facts.module.owner(call).text:
+            if flow.left_by_word(call) and "mask" in facts.module.owner(call).text and "past" not in facts.module.owner(call).text:
                 yield _finding(facts, call, ())
 
 

@@ -34,6 +34,8 @@ def family(problem: Problem) -> str:
     if problem.what.startswith("axis "):
         return "axis-out-of-range"
     operation = problem.operation.rpartition(".")[2]
+    if problem.what.startswith("attention mask "):
+        return "mask-rank"
     if operation in _CONTRACTIONS:
         return "matmul-shape-mismatch"
     if operation in _JOINS:

@@ -5,9 +5,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from re import Pattern
 from typing import TYPE_CHECKING
 
 import libcst as cst
+
+from ..syntax import nodes
 
 if TYPE_CHECKING:
     from cuvil.frontends.python.facts import AssignFact, BranchFact, CallFact, FileFacts, FunctionFacts, WriteFact
@@ -42,6 +45,16 @@ def _of_file(facts: FileFacts, kind: str) -> Iterator:
                 else:
                     yield fact
     yield from reached
+
+
+def call_nodes(facts: FileFacts, where: Pattern[str]) -> Iterator[tuple[CallFact, cst.Call]]:
+    """Recorded calls with their nodes, in definitions that the pattern finds; each with the facts of all walks that came there."""
+    found: dict[Span, list[CallFact]] = {}
+    for call in calls(facts) if where.search(facts.source.text) else ():
+        found.setdefault(call.span, []).append(call)
+    for node in nodes(facts, where, cst.Call) if found else ():
+        for call in found.get(facts.module.span(node), ()):
+            yield call, node
 
 
 def once(found: Iterable) -> Iterator:

@@ -17,8 +17,9 @@ import libcst as cst
 
 from cuvil.diagnostics import Diagnostic, Evidence, Fix
 
+from ..syntax import nodes
 from .flow import once
-from .padded import Padded, last
+from .padded import WHERE, Padded, last
 from .rule import Invalid, Rule
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ INVALID = (
             "    out, _ = rnn(x)\n    return »out.max(dim=1)«.values\n", "maximum"),
     Invalid("from torch import nn\n\nclass Pool(nn.Module):\n    def forward(self, x, pad):\n        h = self.encoder(x, src_key_padding_mask=pad)\n"
             "        return »h.mean(1)«\n", "mask"),
+    Invalid("import torch\n\ndef vectors(encoder, ids, attention_mask):\n    h = encoder(ids, attention_mask)\n    return »h.sum(dim=1) / h.shape[1]«\n", "mean"),
 )
 
 _POOLS = {"mean": "mean", "max": "maximum", "amax": "maximum", "average": "mean"}
@@ -49,18 +51,33 @@ _POOLS = {"mean": "mean", "max": "maximum", "amax": "maximum", "average": "mean"
 @once
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
     flow = Padded(facts)
-    for call in flow.calls(*_POOLS):
-        pooled, rest = _receiver(call)
-        if pooled is None or not _over_time(call, rest):
-            continue
+    for call, pooled in (*_pools(facts, flow), *_sums(facts)):
         reading = flow.states(pooled)
         if reading is None or reading.batch is not None and reading.batch.single:
             continue
-        what = _POOLS[last(call.func)]
+        what = _POOLS[last(call.func)] if isinstance(call, cst.Call) else "mean"
         source = (Evidence(facts.module.span(reading.batch.call), "the batch is padded here"),) if reading.batch is not None else ()
         yield RULE.finding(f"the {what} over time counts padding positions too: pool with the attention_mask, so that a text's vector does not hang on its neighbours",
                            facts.module.span(call), (*source, Evidence(facts.module.span(reading.call), "the states come from here")),
                            Fix("display", "m = attention_mask.unsqueeze(-1); (states * m).sum(1) / m.sum(1)"))
+
+
+def _pools(facts: FileFacts, flow: Padded) -> Iterator[tuple[cst.Call, cst.BaseExpression]]:
+    for call in flow.calls(*_POOLS):
+        pooled, rest = _receiver(call)
+        if pooled is not None and _over_time(call, rest):
+            yield call, pooled
+
+
+def _sums(facts: FileFacts) -> Iterator[tuple[cst.BinaryOperation, cst.BaseExpression]]:
+    """`h.sum(1) / h.shape[1]`: a mean as well."""
+    for node in nodes(facts, WHERE, cst.BinaryOperation):
+        match node:
+            case cst.BinaryOperation(left=cst.Call(func=cst.Attribute(attr=cst.Name(value="sum"))) as call, operator=cst.Divide(), right=right):
+                pooled, rest = _receiver(call)
+                name = facts.module.code(pooled) if pooled is not None else ""
+                if pooled is not None and _over_time(call, rest) and facts.module.code(right) in (f"{name}.shape[1]", f"{name}.size(1)"):
+                    yield node, pooled
 
 
 def _receiver(call: cst.Call) -> tuple[cst.BaseExpression | None, list[cst.Arg]]:

@@ -22,9 +22,9 @@ from cuvil.source import Edit
 from ..lookup import value_of
 from ..syntax import nodes
 from . import flow
-from .mask_polarity import FUSED, arguments, wanted
+from .mask_polarity import WHERE, arguments, wanted
 from .polarity import polarity
-from .recorded import calls, node_of
+from .recorded import call_nodes
 from .rule import Invalid, Rule
 
 if TYPE_CHECKING:
@@ -58,12 +58,11 @@ _WHERE = re.compile(r"\bsoftmax\b")
 
 @flow.once
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
-    for call in calls(facts):
-        takes = wanted(call) if call.name in FUSED or "mask" in facts.source.slice(call.span) else {}
+    for call, node in call_nodes(facts, WHERE):
+        takes = wanted(call)
         if "attn_mask" not in takes and "key_padding_mask" not in takes:
             continue
-        node = node_of(facts, call.span, cst.Call)
-        for arg, name in (arguments(node, call.name) if node is not None else ()):
+        for arg, name in arguments(node, call.name):
             mask = _numbers(facts, arg.value, dict(call.keywords).get(name)) if name in takes else None
             if mask is not None:
                 text, span = facts.module.code(arg.value), facts.module.span(arg.value)
