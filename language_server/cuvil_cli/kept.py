@@ -90,7 +90,7 @@ class Store:
                 self._questions = [tuple(question) for question in document["questions"]]
                 self._ids = {question: i for i, question in enumerate(self._questions)}
                 self._entries = document["entries"]
-        except (OSError, ValueError, KeyError, AttributeError):      # as if it were not there
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):      # as if it were not there
             self._questions, self._ids, self._entries = [], {}, {}
 
     def _id(self, question: Question) -> int:
