@@ -4,6 +4,7 @@ import textwrap
 from snippets import source
 
 from cuvil.frontends.python import Workspace, capture
+from cuvil.frontends.python.values import describe
 from cuvil.ir.types import TensorType
 from cuvil.source import Source
 
@@ -268,3 +269,24 @@ def test_a_size_that_only_the_constructor_knows_is_asked_for(refused):
                 return x.view(x.shape[0], self.heads, -1)
     """, "Heads.forward")
     assert "the size `heads` is of no input and no weight" in str(error) and text.startswith("x.view(")
+
+
+def test_modules_are_added_under_names_that_are_formatted(facts):
+    file = facts("""
+        class Net(nn.Module):
+            def __init__(self, blocks=(4, 8)):
+                super().__init__()
+                self.body = nn.Sequential()
+                width = 2
+                for i, size in enumerate(blocks):
+                    self.body.add_module("block%d" % (i + 1), nn.Linear(width, size))
+                    width = size
+                self.odd = nn.Sequential()
+                self.odd.add_module("block%d" % unknown, nn.Linear(3, 3))
+            def forward(self, x: Float[Tensor, "n 2"]):
+                y = self.body(x)
+                z = self.odd(x)
+                return y
+    """)
+    found = {fact.name: describe(fact.value) for fact in file.function("Net.forward").assigns}
+    assert found == {"y": "f32[n, 8]", "z": "unknown"}

@@ -97,3 +97,16 @@ def test_what_is_not_compiled_is_an_op_with_its_operands(facts):
     chosen = function.by_id[log.operands[0]]
     assert chosen.name == "opaque" and function.by_id[chosen.operands[0]].name == "softmax"
     assert "topk" in file.function("f").refusal.what
+
+
+def test_a_shape_that_is_changed_in_place_is_no_write(facts):
+    file = facts("""
+        def f(x: Float[Tensor, "n 4"]):
+            y = x + 1
+            y.unsqueeze_(0)
+            z = y * 2
+            return z
+    """)
+    function = file.function("f")
+    assert function.writes == () and function.problems == ()
+    assert describe(next(fact.value for fact in function.assigns if fact.name == "z")) == "f32[1, n, 4]"

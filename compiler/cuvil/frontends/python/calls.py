@@ -11,7 +11,7 @@ from . import classes, context, derived, devices, hub, joins, layers, modes, obj
 from .facts import Context
 from .library import apply, dtype_named
 from .modules import given_away
-from .mutation import in_place, overwritten
+from .mutation import in_place, overwritten, reshaped
 from .values import NONE, Either, Instance, Library, Mapping, Partial, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, UserFunction, Value
 from .walk import DEPTH, SAME_FUNCTION, Frame, Walk, contains_tensor
 from .workspace import dotted
@@ -118,6 +118,8 @@ def _library(walk: Walk, function: Library, args: list[Value], keywords: dict[st
     if name in SPELLINGS:
         value = apply(walk, name, args, keywords, node)
         return in_place(walk, args[0], value, node, name) if isinstance(inplace, Scalar) and inplace.value is True and args else value
+    if name.startswith("torch.Tensor.") and name.rpartition(".")[2] in RESHAPED and isinstance(function.receiver, Tensor):
+        return reshaped(walk, function.receiver, apply(walk, name[:-1], args, keywords, node), node, name)
     if name.endswith("_") and not name.endswith("__") and name[:-1] in SPELLINGS and isinstance(function.receiver, Tensor):
         return in_place(walk, function.receiver, apply(walk, name[:-1], args, keywords, node), node, name.rpartition(".")[2])
     if isinstance(function.receiver, Tensor) and name.startswith("torch.Tensor.") and name.endswith("_") and not name.endswith("__"):
@@ -135,8 +137,8 @@ def _library(walk: Walk, function: Library, args: list[Value], keywords: dict[st
     return value if value is not None else pythons.fallback(walk, name, args, keywords, node)
 
 
-NO_WRITE = frozenset(("requires_grad_", "share_memory_", "resize_", "resize_as_", "set_", "rename_", "retain_grad_", "apply_", "map_", "swapaxes_",
-                      "transpose_", "t_", "unsqueeze_", "squeeze_", "as_strided_"))
+RESHAPED = frozenset(("unsqueeze_", "squeeze_", "transpose_", "t_", "swapaxes_", "swapdims_"))
+NO_WRITE = frozenset(("requires_grad_", "share_memory_", "resize_", "resize_as_", "set_", "rename_", "retain_grad_", "apply_", "map_", "as_strided_"))
 
 
 def overwritten_by(walk: Walk, target: Tensor, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode, name: str) -> Value | None:

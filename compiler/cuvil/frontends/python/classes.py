@@ -18,7 +18,8 @@ from .values import NONE, Deferred, Either, Instance, Library, Many, Mapping, Sc
 from .walk import Frame, Walk
 
 MODULE = "torch.nn.Module"
-OF_MODULES = frozenset(("eval", "train", "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "requires_grad_", "compile", "apply", "load_state_dict"))
+OF_MODULES = frozenset(("eval", "train", "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "requires_grad_", "compile", "apply", "load_state_dict",
+                        "add_module", "register_module", "register_buffer", "register_parameter", "to_empty"))
 SCRATCH = 1 << 40                            # op ids of `__init__` never meet those of the function
 
 

@@ -26,7 +26,7 @@ def library_class(walk: Walk, name: str, args: list[Value], keywords: dict[str, 
         value = walk.resolve(args[0] if args else keywords.get("data", NONE))
         trains = keywords.get("requires_grad", args[1] if len(args) > 1 else Scalar(name.endswith("Parameter")))
         trainable = not (isinstance(trains, Scalar) and trains.value is False)
-        return Weight(value.type, trainable=trainable, mask=value.mask) if isinstance(value, Tensor) else Unknown("a weight of unknown shape", walk.span(node))
+        return Weight(value.type, trainable=trainable, mask=value.mask) if isinstance(value, Tensor) else walk.unknown("a weight of unknown shape", node)
     if name in CONTAINERS:
         return _container(walk, name, args, keywords, node)
     layer = LAYERS.get(name)
@@ -37,7 +37,7 @@ def library_class(walk: Walk, name: str, args: list[Value], keywords: dict[str, 
         bound = signature(layer.constructor).bind(*args, **keywords)
     except TypeError as error:
         walk.refuse(f"{name}: {error}", node, hint="the constructor arguments that Cuvil captures")
-        return Unknown("a layer with unusual arguments", walk.span(node))
+        return walk.unknown("a layer with unusual arguments", node)
     bound.apply_defaults()
     given = {key: _size(walk, instance, key, name, value) if key in SIZES else value for key, value in bound.arguments.items()}
     for key, value in given.items():
@@ -53,13 +53,13 @@ def library_class(walk: Walk, name: str, args: list[Value], keywords: dict[str, 
         weights = layer.parameters(**ctor)
     except Silent as silent:
         instance.complete = False
-        instance.attributes["weight"] = Unknown(getattr(silent.value, "reason", "a layer of unknown size"), walk.span(node))
+        instance.attributes["weight"] = walk.unknown(getattr(silent.value, "reason", "a layer of unknown size"), node)
         return instance
     except TypeRuleError as error:
         return failed(walk, error, node, name, args, keywords)
     except (TypeError, ValueError, AttributeError) as error:
         walk.refuse(f"{name} with these arguments is not compiled ({error})", node)
-        return Unknown("a layer with unusual arguments", walk.span(node))
+        return walk.unknown("a layer with unusual arguments", node)
     instance.constructor = ctor
     for key, type in weights.items():
         instance.attributes[key] = Weight(type, instance, key, trainable=key not in BUFFERS)
@@ -167,6 +167,8 @@ def call_instance(walk: Walk, instance: Instance, args: list[Value], keywords: d
         return calls.call(walk, walk.unknown("an object that cannot be called", node), args, keywords, node)
     if instance.of.name == "torch.nn.Sequential":
         value: Value = args[0] if args else NONE
+        if not instance.complete:
+            return walk.refuse("a container that holds modules under names that are not known", node)
         like = one_of(walk, instance)
         if like is not None:
             return _repeated(walk, like, value, node)

@@ -185,6 +185,8 @@ def add_module(walk: Walk, args, keywords, node) -> Value | None:
     match args:
         case [Instance() as instance, Scalar(value=str() as name), value]:
             classes.register(instance, name, value)
+        case [Instance() as instance, _, _]:
+            instance.complete = False                     # under a name that is not known
     return NONE
 
 

@@ -62,6 +62,18 @@ def overwritten(walk: Walk, target: Tensor, value: Value, node: cst.CSTNode, sho
     return changed
 
 
+def reshaped(walk: Walk, target: Tensor, result: Value, node: cst.CSTNode, shown: str) -> Value:
+    """`x.unsqueeze_(0)`: `x` has another shape, its elements stay what they are."""
+    walk.refuse(f"{shown} changes the shape of a tensor in place, which is not compiled", node, hint="use its result: x = x.unsqueeze(0)")
+    if not isinstance(result, Tensor):
+        walk.changed[target.storage] = result
+        return result
+    changed = replace(target, op=result.op)
+    if not target.view:
+        walk.changed[target.storage] = changed
+    return changed
+
+
 def _base_changes(walk: Walk, view: Tensor, written: Tensor, node: cst.CSTNode) -> None:
     """The tensor that a view looks into has other elements after a write through the view, which itself shows what was written."""
     base = walk.changed.get(view.storage, walk.bases.get(view.storage))

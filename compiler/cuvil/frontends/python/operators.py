@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -61,6 +62,8 @@ def binary(walk: Walk, kind: str, left: Value, right: Value, node: cst.CSTNode) 
     if is_tensor(left) or is_tensor(right):
         return apply(walk, f"operator.{name}", [left, right], {}, node, sign)
     match left, right:
+        case Scalar(value=str() as form), _ if kind == "Modulo":
+            return _formatted(walk, form, right, node)
         case Scalar(value=a), Scalar(value=b):
             return python(walk, kind, a, b, node)
         case Sequence(items=a, kind=x), Sequence(items=b, kind=y) if kind == "Add" and x == y and x != "set":
@@ -71,6 +74,19 @@ def binary(walk: Walk, kind: str, left: Value, right: Value, node: cst.CSTNode) 
         case (Shape(), _) | (_, Shape()):
             return walk.unknown("a shape that is not known", node)
     return silent(walk, (left, right), node)
+
+
+def _formatted(walk: Walk, form: str, right: Value, node: cst.CSTNode) -> Value:
+    """`"block%d" % (i + 1)`: the name under which a module is kept, say."""
+    parts = right.items if isinstance(right, Sequence) and right.kind == "tuple" else (right,)
+    values = tuple(part.value if isinstance(part, Scalar) else None for part in parts)
+    if len(form) > LONGEST or not all(isinstance(value, (int, str)) for value in values) or "*" in form or any(
+            len(width) > 4 for width in re.findall(r"\d+", form)):
+        return walk.unknown("a formatted string", node)
+    try:
+        return Scalar(form % values)
+    except (TypeError, ValueError, OverflowError, MemoryError):
+        return walk.unknown("a formatted string", node)
 
 
 def python(walk: Walk, kind: str, a: Any, b: Any, node: cst.CSTNode) -> Value:
