@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from cuvil.source import Span
 
 HOST = re.compile(r"\.cpu\(|\.numpy\(|\.tolist\(|\.item\(|\bnp\.|\.shape\b|\.size\(|\blen\(|\.numel\(|\.dim\(|\.ndim\b|[\"']cpu[\"']")
+NAMED = re.compile(r"cuda|mps|xpu|npu|hpu")                 # no device is known in a file that names none
 _MOVED = re.compile(r"""\.cuda\(|["']cuda|["']mps["']|["']xpu""")
 _TO_DEVICE = re.compile(r"\.to\((?:device\s*=\s*)?(?:self\.)?_?(?:device|dev)\b")
 _DEVICE = re.compile(r"""torch\.device\(["']cuda|^["']cuda""")

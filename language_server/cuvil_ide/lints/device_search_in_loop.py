@@ -22,7 +22,7 @@ from cuvil.source import Span
 
 from ..lookup import value_of
 from ..syntax import nodes
-from .accelerators import accelerator
+from .accelerators import NAMED, accelerator
 from .recorded import calls, once, owner
 from .rule import Invalid, Rule
 
@@ -49,7 +49,7 @@ _WHERE = re.compile(r"\b(?:for|while)\b")
 
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
-    if facts.targets.device == "cpu":
+    if facts.targets.device == "cpu" or not NAMED.search(facts.source.text):
         return
     for call in once(c for c in calls(facts) if c.name in _OPS and c.args and _away(c.args[0])):
         rounds = [loop.rounds for loop in call.context.loops]

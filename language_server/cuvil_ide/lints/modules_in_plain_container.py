@@ -47,15 +47,16 @@ INVALID = (
 
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
+    from cuvil.frontends.python.values import Instance, Scalar, Tensor, Untyped
     for cls in facts.classes:
         if not cls.module:
             continue
         for attribute in cls.attributes:
-            kept = _weighted(attribute.value) or _weighted(_repeated(facts, attribute))
-            read = next((span for name, span in cls.reads if name == attribute.name), None)
-            if not kept or attribute.registered or read is None or attribute.method.rpartition(".")[2] != "__init__":
+            if attribute.registered or attribute.method.rpartition(".")[2] != "__init__" or isinstance(attribute.value, (Scalar, Tensor, Instance, Untyped)):
                 continue
-            if any(each.owner is not None for each in kept) or _registered_by_loop(facts, cls.name, attribute.name):
+            read = next((span for name, span in cls.reads if name == attribute.name), None)
+            kept = (_weighted(attribute.value) or _weighted(_repeated(facts, attribute))) if read is not None else []
+            if not kept or any(each.owner is not None for each in kept) or _registered_by_loop(facts, cls.name, attribute.name):
                 continue
             yield _finding(facts, attribute, kept[0], Evidence(read, "is used here"))
 
@@ -79,7 +80,9 @@ def _weighted(value: Value) -> list[Instance]:
 
 def _repeated(facts: FileFacts, attribute: AttributeFact) -> Value | None:
     """What a comprehension of an unknown number of rounds makes in each."""
-    from cuvil.frontends.python.values import Sequence
+    from cuvil.frontends.python.values import Sequence, Unknown
+    if " for " not in facts.source.line(attribute.span.line) and not isinstance(attribute.value, Unknown):
+        return None
     node = facts.module.node_at(attribute.span.line, attribute.span.column)
     while node is not None and not isinstance(node, cst.Assign):
         node = facts.module.parent(node)

@@ -51,17 +51,19 @@ INVALID = (
             _START + "@torch.no_grad()\ndef f():\n    net = nn.Linear(4, 2)\n    return net.weight.detach().numpy()\n"),
 )
 
-_WHERE = re.compile(r"\.numpy\(|\b(?:np|numpy)\.\w+\(")
+_WHERE = re.compile(r"\.numpy\(|\b(?:np|numpy)\.(?:asarray|array|ascontiguousarray|save|argmax|argsort|mean|clip|round)\(")
 _FROZEN = re.compile(r"requires_grad|set_grad_enabled")
 
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
+    off: set[Span] | None = None
     for node in nodes(facts, _WHERE, cst.FunctionDef, analysed=True):
         function = owner(facts, facts.module.span(node.name))
         if function is None or _FROZEN.search(facts.module.code(node)):
             continue
         running = [call for call in module_calls(facts, function, node) if call.fact.context.grad not in ("no_grad", "inference")]
-        off = {call.span for each in facts.functions for call in each.calls if call.context.callers and call.context.grad in ("no_grad", "inference")}
+        if off is None:
+            off = {call.span for each in facts.functions for call in each.calls if call.context.callers and call.context.grad in ("no_grad", "inference")}
         carried = Carried(facts, node, {call.span for call in running if call.span not in off and _floating(call.fact.result)})
         for call in inside(facts, node, cst.Call):
             receiver, span = _read(facts, call), facts.module.span(call)

@@ -62,12 +62,13 @@ _LOOPS = (cst.For, cst.While, cst.ListComp, cst.SetComp, cst.DictComp, cst.Gener
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
     if facts.targets.device == "cpu" or "torch" not in facts.source.text:
         return
+    met: dict[Span, CallFact] | None = None
     for node in nodes(facts, _WHERE, cst.FunctionDef, analysed=True):
         function, code = owner(facts, facts.module.span(node.name)), facts.module.code(node)
         if function is None or not re.search(r"\bfor\b|\bwhile\b", code) or _TRAINS.search(code):
             continue
-        met = {c.span: c for each in facts.functions for c in each.calls if function.span.encloses(c.span) and c.context.callers}
-        met.update((c.span, c) for c in function.calls if not c.context.callers)
+        if met is None:                                    # a function's own walk, else one that came through a call
+            met = {c.span: c for c in reversed(list(calls(facts)))}
         given: dict[str, Evidence] | None = None
         said: set[Span] = set()
         for call in inside(facts, node, cst.Call):
