@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _START = "import torch\n\ndef attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor):\n    B, T, D = q.shape\n    B, S, D = k.shape\n    B, S, E = v.shape\n"
 VALID = (
-    _START + "    return (q @ k.transpose(1, 2)).softmax(dim=-1) @ v\n",
+    _START + "    w = (q @ k.transpose(1, 2)).softmax(dim=-1)\n    return w @ v, w\n",
     _START + "    return (k @ q.transpose(1, 2)).softmax(dim=1).transpose(1, 2) @ v\n",
     # Slot attention: a softmax over slots, and a mean over what each of them won.
     _START + "    w = (q @ k.transpose(1, 2)).softmax(dim=1) + 1e-8\n    w = w / w.sum(dim=-1, keepdim=True)\n    return w @ v\n",

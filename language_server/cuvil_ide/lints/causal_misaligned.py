@@ -22,6 +22,7 @@ from cuvil.diagnostics import Diagnostic, Evidence, Fix
 from cuvil.ir.dims import at_least
 from cuvil.source import Edit
 
+from ..syntax import nodes
 from . import flow
 from .bindings import bound_before, dotted_text
 from .recorded import calls, node_of
@@ -51,6 +52,7 @@ INVALID = (
     Invalid(_CACHE + "    return F.scaled_dot_product_attention(q, k, v, »is_causal=True«)\n", "cache"),
     Invalid(_START + "class Cache:\n    def attend(self, q, k, v):\n        self.k = k if self.k is None else torch.cat([self.k, k], dim=2)\n"
             "        return F.scaled_dot_product_attention(q, self.k, v, »is_causal=True«)\n", "more keys than queries"),
+    Invalid(_START + "def bias(q_len, k_len):\n    \"\"\"keys include the cache\"\"\"\n    return »torch.full((q_len, k_len), float(\"-inf\")).triu(1)«\n", "k_len - q_len"),
     Invalid(_ONE + "    return F.scaled_dot_product_attention(q, k, k, »is_causal=True«)\n", "1 query",
             _ONE + "    return F.scaled_dot_product_attention(q, k, k, is_causal=False)\n"),
     Invalid(_START + "def attend(q: torch.Tensor, k: torch.Tensor, past: torch.Tensor):\n    B, T, D = q.shape\n    _, P, _ = past.shape\n"
@@ -61,6 +63,9 @@ INVALID = (
             "    return scores.masked_fill(~keep, -1e9).softmax(-1)\n"),
 )
 
+_TRIANGLES, _CACHED = re.compile(r"\btri[lu]\("), re.compile(r"cache|past", re.IGNORECASE)
+_QUERIES = re.compile(r"(?:^|[_.])(?:q|tq|query|queries|new|cur|tgt)(?:_?(?:len|length|size|tokens))?$|q_len|query_len", re.IGNORECASE)
+_KEYS = re.compile(r"(?:^|[_.])(?:k|kv|tk|s|total|key|keys|src|all)(?:_?(?:len|length|size|tokens|seq_len))?$|k_len|kv_len|key_len|past|cache", re.IGNORECASE)
 _ATTENTION = "torch.nn.functional.scaled_dot_product_attention"
 _JOINS = re.compile(r"\btorch\.(?:cat|concat|concatenate)\($")
 _GROWS = re.compile(r"\b\w*(?:cache|past)\w*(?:\[[^\]]*\])?\.(?:update|append|extend)\($")
@@ -75,6 +80,7 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
         q, k = (flow.operand(function, op, place).type.shape for place in (0, 1))
         if op.attr("causal") and q is not None and k is not None:
             yield from _flagged(facts, op.origins[0].span, q[-2], k[-2], op.origins[0].callers)
+    yield from _rectangles(facts)
     for function, op in flow.ops(facts, "tril", "triu"):
         shape = op.type.shape
         if shape is None or len(shape) < 2 or op.attr("diagonal") != (0 if op.name == "tril" else 1) or not _more(shape[-2], shape[-1]):
@@ -84,6 +90,24 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
         where = op.origins[0].span
         yield RULE.finding(f"a causal triangle of {shape[-2]} queries and {shape[-1]} keys without an offset: the last queries do not see themselves; "
                            f"the offset is {shape[-1] - shape[-2]}", where, (), _offset(facts, where, op.name, shape[-1] - shape[-2]))
+
+
+def _rectangles(facts: FileFacts) -> Iterator[Diagnostic]:
+    """`torch.ones(q_len, k_len).tril()` in code that speaks of a cache: by the text, where no size is known."""
+    for call in nodes(facts, _TRIANGLES, cst.Call):
+        if not isinstance(call.func, cst.Attribute) or call.func.attr.value not in ("tril", "triu") or not _CACHED.search(facts.module.owner(call).text):
+            continue
+        of_torch = isinstance(call.func.value, cst.Name) and call.func.value.value in ("torch", "np")
+        made, rest = (call.args[0].value, call.args[1:]) if of_torch and call.args else (call.func.value, call.args)
+        diagonal = facts.module.code(rest[0].value) if rest else "0"
+        if not isinstance(made, cst.Call) or len(rest) > 1 or diagonal != ("0" if call.func.attr.value == "tril" else "1"):
+            continue
+        sizes = [arg.value for arg in made.args if arg.keyword is None]
+        sizes = [e.value for e in sizes[0].elements] if sizes and isinstance(sizes[0], (cst.Tuple, cst.List)) else sizes
+        names = [facts.module.code(size) for size in sizes[:2]]
+        if len(names) == 2 and _QUERIES.search(names[0]) and _KEYS.search(names[1]) and names[0] != names[1]:
+            yield RULE.finding(f"a causal triangle of {names[0]} queries and {names[1]} keys without an offset: with a cache the last queries do not see themselves; "
+                               f"the offset is {names[1]} - {names[0]}", facts.module.span(call))
 
 
 def _is_true(call: CallFact) -> bool:

@@ -11,6 +11,7 @@ Silent when rows and columns are masked together, for values that are no scores,
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,9 @@ INVALID = (
 )
 
 
+_PADDING = re.compile(r"pad|valid|(?:attention|key|src|tgt)_mask|^mask$", re.IGNORECASE)
+
+
 @flow.once
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
     for call, node in call_nodes(facts, WHERE):
@@ -57,7 +61,7 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
                 continue
             mask = polarity(facts, arg.value)
             placed = _behind(facts, arg.value)
-            if mask is None or mask.origin == "causal" or placed is None:
+            if placed is None or mask is None and not _named(facts, placed) or mask is not None and mask.origin == "causal":
                 continue
             yield RULE.finding("the padding mask lies along the queries: whole rows are masked, and every query still reads the padded keys. "
                                "Put the new axis before the last, [:, None, None, :]", facts.module.span(arg), (), _fix(facts, arg.value, placed))
@@ -83,6 +87,11 @@ def _behind(facts: FileFacts, node: cst.BaseExpression | None) -> cst.CSTNode | 
             case _:
                 return None
     return None
+
+
+def _named(facts: FileFacts, placed: cst.CSTNode) -> bool:
+    """`pad[:, None, :, None]`: what is a table before and has this name is a mask of padding."""
+    return isinstance(placed, cst.Subscript) and len(placed.slice) == 4 and _PADDING.search(facts.module.code(placed.value)) is not None
 
 
 def _part(index: cst.BaseSlice) -> str:

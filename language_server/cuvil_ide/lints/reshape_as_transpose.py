@@ -12,6 +12,7 @@ the shift of relative positions is done by just such a reshape.
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,9 @@ import libcst as cst
 from cuvil.diagnostics import Diagnostic, Evidence, Fix
 from cuvil.source import Edit
 
+from ..syntax import nodes
 from .axes import moved, shown
+from .bindings import assignment_of
 from .recorded import node_of
 from .rule import Invalid, Rule
 
@@ -43,12 +46,17 @@ VALID = (
 )
 INVALID = (
     Invalid(_HWC + "    return »photo.reshape(c, h, w)«\n", "[h, w, c]", _HWC + "    return photo.transpose(2, 0, 1)\n"),
+    Invalid("def planes(image):\n    h, w = image.shape[:2]\n    return »image.reshape(3, h, w)« / 255\n", "channels first"),
     Invalid(_TBC + "    return »x.view(B, T, C)«\n", "permute(1, 0, 2)", _TBC + "    return x.permute(1, 0, 2)\n"),
     Invalid(_TBC + "    flat = x.reshape(-1, C).reshape(T, B, C)\n    return »torch.reshape(flat, (B, T, C))« + 1\n", "scrambles"),
 )
 
 
+_HEIGHTS = re.compile(r"\.shape\[:2\]")
+
+
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
+    yield from _by_names(facts)
     for function, op, source in reshapes(facts):
         before, after = source.type.shape, op.type.shape
         if len(before) != len(after) or not any(moved(before, after)) or sorted(map(str, before)) != sorted(map(str, after)):
@@ -65,6 +73,23 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
             fix = Fix("unsafe", f"Move the axes: .{move}({', '.join(map(str, order))})", (Edit(span, text),))
         yield RULE.finding(f"a reshape from {shown(before)} to {shown(after)} scrambles the values: it moves no axis. Use {move}({', '.join(map(str, order))})",
                            span, came_from(source), fix)
+
+
+def _by_names(facts: FileFacts) -> Iterator[Diagnostic]:
+    """`h, w = image.shape[:2]` and then `image.reshape(3, h, w)`: by the text, where the number of axes is not known."""
+    for call in nodes(facts, _HEIGHTS, cst.Call):
+        if not isinstance(call.func, cst.Attribute) or call.func.attr.value not in ("reshape", "view"):
+            continue
+        sizes = [arg.value for arg in call.args if arg.keyword is None]
+        sizes = [e.value for e in sizes[0].elements] if len(sizes) == 1 and isinstance(sizes[0], cst.Tuple) else sizes
+        match [size for size in sizes if not (isinstance(size, cst.Integer) and size.value == "1")]:
+            case [cst.Integer(value="3" | "4"), cst.Name(value=first), cst.Name(value=second)]:
+                source = assignment_of(facts, call, first)
+                text = facts.module.code(source) if source is not None else ""
+                if re.fullmatch(rf"\(?{first}, *{second}\)? *= *[\w.]+\.shape\[:2\]", text) and "transpose" not in facts.module.code(call.func) and (
+                        "permute" not in facts.module.code(call.func)):
+                    yield RULE.finding(f"a reshape of a picture [{first}, {second}, channels] to channels first scrambles the values: it moves no axis. Use transpose(2, 0, 1), "
+                                       "permute(2, 0, 1) in torch", facts.module.span(call), (Evidence(facts.module.span(source), "its first two sizes"),))
 
 
 def reshapes(facts: FileFacts) -> Iterator[tuple[FunctionFacts, Op, Op]]:

@@ -1,6 +1,6 @@
 """A softmax along the axis of the samples.
 
-What: `softmax`, `log_softmax` or `F.normalize` of a table [batch, classes] along its first axis.
+What: `softmax`, `log_softmax`, `F.normalize` or `argmax` of a table [batch, classes] along its first axis.
 Why: the numbers of one sample then hang on who else is in the batch, and those of a batch of one are all 1. Shapes are right, and for
 each class the samples compete with each other.
 Example: `F.softmax(self.head(x), dim=0)` for x [batch, features]
@@ -23,7 +23,7 @@ from cuvil.source import Edit
 
 from . import flow
 from .axes import axes_of, batches, carried, rows
-from .recorded import node_of
+from .recorded import calls, node_of
 from .rule import Invalid, Rule
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ INVALID = (
 
 @flow.once
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
+    yield from _best_of_batch(facts)
+    yield from _per_feature(facts)
     for function, op in flow.ops(facts, "softmax", "log_softmax", "norm"):
         shape, span = op.type.shape, op.origins[0].span
         value = flow.operand(function, op)
@@ -81,6 +83,30 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
         size = f" ({value.type.shape[0]})" if not isinstance(value.type.shape[0], int) else ""
         yield RULE.finding(f"{name} along axis 0 of {flow.shape(value)} runs over the samples of the batch{size}: each class is shared out among them. Use dim=-1",
                            span, flow.evidence((value, f"has shape {flow.shape(value)}")), _fix(facts, span))
+
+
+def _best_of_batch(facts: FileFacts) -> Iterator[Diagnostic]:
+    """argmax along the samples of what a linear layer gives for each of them."""
+    for function, op in flow.ops(facts, "argmax", "argmin"):
+        value = flow.operand(function, op)
+        if op.attr("axis") != 0 or value.type.rank != 2 or op.type.shape is None or value.type.shape[0] == 1 or value.type.shape[1] == 1:
+            continue
+        classes, sample = axes_of(function)[value.id][1], axes_of(function)[value.id][0]
+        if set(sample) & batches(function) and len(classes) == 1 and function.by_id[classes[0].op].name == "linear":
+            span = op.origins[0].span
+            yield RULE.finding(f"{op.name} along axis 0 of {flow.shape(value)} picks a sample of the batch for each class, not a class for each sample. Use dim=-1",
+                               span, flow.evidence((value, f"has shape {flow.shape(value)}")), _fix(facts, span))
+
+
+def _per_feature(facts: FileFacts) -> Iterator[Diagnostic]:
+    """cosine_similarity of two tables along the axis of their rows: a number for each feature."""
+    from cuvil.frontends.python.values import Scalar, Tensor
+    for call in calls(facts):
+        if call.name.rpartition(".")[2] == "cosine_similarity" and call.argument(2, "dim") == Scalar(0):
+            a = call.argument(0, "x1")
+            if isinstance(a, Tensor) and a.type.rank == 2 and 1 not in a.type.shape:
+                yield RULE.finding(f"cosine_similarity along axis 0 of {flow.shape(a.op)} compares features over the samples of the batch, not samples. Use dim=-1",
+                                   call.span, flow.evidence((a.op, f"has shape {flow.shape(a.op)}")), _fix(facts, call.span))
 
 
 def _similarity(function: Function, value: Op) -> bool:
