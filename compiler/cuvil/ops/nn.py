@@ -1,7 +1,7 @@
 """Functions of torch.nn.functional that are neither activations nor layers: dropout, normalize, similarity, one_hot, pixel_shuffle."""
 from __future__ import annotations
 
-from ..ir.dims import exact_quotient
+from ..ir.dims import exact_quotient, floordiv
 from ..ir.types import DType, TensorType
 from .builder import Builder
 from .definition import TypeRuleError, example, not_known, spelled, unsupported
@@ -52,6 +52,8 @@ def pixel_shuffle(b: Builder, input, upscale_factor):
     *lead, c, h, w = shape_of(input)
     r, n = upscale_factor, len(lead)
     channels = exact_quotient(c, r * r)
+    if channels is None and not (isinstance(c, int) and isinstance(r, int)):
+        raise unsupported(f"pixel_shuffle of {input.type}, whose channels are symbolic", "", (TensorType((*lead, floordiv(c, r * r), h * r, w * r), input.type.dtype),))
     if channels is None:
         raise TypeRuleError(f"pixel_shuffle of {input.type} by {r}", f"a number of channels that {r * r} divides")
     x = reshaped(b, input, (*lead, channels, r, r, h, w))
