@@ -1,6 +1,6 @@
 """Real files of transformers and timm, read whole: no crash, no hang, and nothing *proved* against code that works.
 
-The numbers that `--statistics` prints for them are kept in docs/quality.md.
+The numbers that `--explain-unknown` prints for them are kept in docs/quality.md.
 """
 import json
 import subprocess
@@ -38,7 +38,7 @@ def test_working_code_has_no_proved_finding(corpus: Path, file: str):
 @pytest.mark.parametrize("file", FILES)
 def test_statistics_say_what_was_not_understood_and_why(corpus: Path, file: str):
     counts = json.loads(lint(corpus, file, "--format", "json").stdout)["summary"]["tensor_expressions"]
-    shown = lint(corpus, file, "--statistics", "--exit-zero").stdout
+    shown = lint(corpus, file, "--explain-unknown", "--exit-zero").stdout
     assert f"{counts['understood']:,}" in shown or str(counts["understood"]) in shown
     for reason in list(counts["unknown"])[:3]:
         assert reason in shown
