@@ -87,6 +87,7 @@ def augmented(walk: Walk, node: cst.AugAssign) -> None:
         value = target
     else:
         value = operators.binary(walk, kind, target, right, node)
+        records.written(walk, target, sign + "=", value, node)
     assign(walk, node.target, value)
 
 
