@@ -55,7 +55,7 @@ INVALID = (
             "one tensor"),
 )
 
-_WHERE = re.compile(r"\.(?:append|appendleft|add|put|insert)\((?:[^()]*,\s*)?\w+\)|\byield\s+\w+\s*$|\]\s*\*", re.MULTILINE)
+_WHERE = re.compile(r"\.(?:append|appendleft|add|put|insert)\((?:[^()]*,\s*)?\w+\)|\byield\s+\w+\s*(?:#.*)?$|\]\s*\*", re.MULTILINE)
 _KEEPS = frozenset(("append", "appendleft", "add", "put", "insert"))
 
 

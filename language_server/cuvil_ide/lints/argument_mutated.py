@@ -53,6 +53,7 @@ INVALID = (
 SAYS_SO = re.compile(r"_$|in_?place|update|fill|assign|init|reset|set_|^set|apply|write|insert|append|push|store|put|scatter|zero|clip_grad|shuffle|swap|"
                       r"copy_to|copy_into|mutate|modif|step$|patch|freeze|load|register|hook", re.IGNORECASE)
 MEANT = re.compile(r"^out|out$|output|cache|buffer|state|dest|dst|grad|memory|pool|storage|accum|total|running|_$|result|workspace|scratch|param|weight", re.IGNORECASE)
+_OF_ARRAYS = r"(?:shape\b|mean\(|std\(|sum\(|size\(|dim\(|view\(|reshape\(|permute\(|transpose\(|unsqueeze\(|clamp\(|norm\(|astype\(|float\()"
 _VIEWS = frozenset("view view_as transpose permute unsqueeze squeeze swapaxes unflatten expand movedim".split())
 
 
@@ -78,12 +79,15 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
 
 
 def _array(facts: FileFacts, function: FunctionFacts, write: WriteFact, back: set[str]) -> str | None:
-    """A parameter of no known type that only an array can be: it is indexed with `...` or by several axes."""
+    """A parameter of no known type that only an array can be: it is indexed with `...` or by several axes, or asked for what arrays have."""
     from cuvil.frontends.python.values import Untyped
     name = write.name
     if not isinstance(dict(function.parameters).get(name), Untyped) or name not in back or MEANT.search(name):
         return None
-    return name if re.match(rf"{re.escape(name)}\s*\[\s*(?:\.\.\.|:)\s*,", facts.source.slice(write.span)) else None
+    if re.match(rf"{re.escape(name)}\s*\[\s*(?:\.\.\.|:)\s*,", facts.source.slice(write.span)):
+        return name
+    plain = write.operation.endswith("=") and write.operation != "[]="
+    return name if plain and re.search(rf"\b{re.escape(name)}\.{_OF_ARRAYS}", facts.source.slice(function.span)) else None
 
 
 def _returned(facts: FileFacts, function: FunctionFacts) -> set[str]:
@@ -111,9 +115,16 @@ def _base(value: cst.BaseExpression | None) -> str:
 
 
 def _rebound(facts: FileFacts, function: FunctionFacts, name: str, write: WriteFact) -> bool:
-    """Whether the name was given something else before, if only on one way through the code."""
+    """Whether the name was given something else before, if only on one way through the code. `x += y` gives it itself."""
     before = (write.span.line, write.span.column)
-    return any(a.name == name and not a.context.callers and (a.span.line, a.span.column) < before for a in function.assigns)
+    return any(a.name == name and not a.context.callers and (a.span.line, a.span.column) < before and not _augmented(facts, a.span) for a in function.assigns)
+
+
+def _augmented(facts: FileFacts, span: Span) -> bool:
+    node = facts.module.node_at(span.line, span.column)
+    while node is not None and not isinstance(node, cst.BaseSmallStatement):
+        node = facts.module.parent(node)
+    return isinstance(node, cst.AugAssign)
 
 
 def _finding(facts: FileFacts, function: FunctionFacts, write: WriteFact, name: str) -> Diagnostic:

@@ -36,6 +36,8 @@ VALID = (
     _START + "    x.item()\n    return x\n",
     _START + "    for _ in range(3):\n        x.matmul(m)\n    return x\n",
     "def f(x):\n    x.clamp(0)\n    return x\n",
+    _START + "    y = torch.empty_like(x)\n    torch.clamp(x, 0, 1, out=y)\n    return y\n",
+    _START + "    import time\n    start = time.time()\n    torch.softmax(x, -1)\n    return time.time() - start\n",
     "import numpy as np\n\ndef f():\n    x = np.zeros(3)\n    x.sort()\n    return x\n",
     _START + "    try:\n        x.view(3, 4)\n    except RuntimeError:\n        return None\n    return x\n",
 )
@@ -44,6 +46,8 @@ INVALID = (
             _START + "    x = x.masked_fill(m, 0.0)\n    return x\n"),
     Invalid(_START + "    »x.clamp(min=0)«\n    return x\n", "the result is unused", _START + "    x = x.clamp(min=0)\n    return x\n"),
     Invalid(_START + "    »(x + 1).unsqueeze(0)«\n    return x\n", "unsqueeze"),
+    Invalid(_START + "    »torch.relu(x)«\n    return x\n", "relu returns a new tensor"),
+    Invalid("import numpy as np\n\ndef f(a: np.ndarray):\n    »np.clip(a, 0, 1)«\n    return a\n", "clip"),
 )
 
 _WHERE = re.compile(r"^[ \t]*[\w(][^=\n]*\.[a-z]\w*\(", re.MULTILINE)
@@ -51,16 +55,24 @@ _WHERE = re.compile(r"^[ \t]*[\w(][^=\n]*\.[a-z]\w*\(", re.MULTILINE)
 _PURE = frozenset("""masked_fill index_fill scatter scatter_add index_add index_copy clamp clamp_min clamp_max clip unsqueeze squeeze transpose
     permute swapaxes reshape flatten ravel repeat clone detach astype add sub mul div neg abs
     exp log sqrt relu sigmoid tanh round floor ceil tril triu""".split())
+# Further ones that nobody calls for their cost, and functions that put tensors together.
+_CHEAP = frozenset("flip roll expand where nan_to_num softmax log_softmax normalize argsort masked_select index_select gather fliplr flipud".split())
+_JOINS = frozenset(("cat", "stack", "concatenate", "vstack", "hstack"))
+_MEASURES = re.compile(r"time|bench|profil|warm|trace|compile|\bwith\b.*raises", re.IGNORECASE)
 
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
-    from cuvil.frontends.python.values import Tensor
+    from cuvil.frontends.python.values import Library, Tensor
     for statement in nodes(facts, _WHERE, cst.Expr, analysed=True):
         call = statement.value
         if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
             continue
+        function = value_of(facts, facts.module.span(call.func))
+        if isinstance(function, Library) and function.receiver is None:
+            yield from _function(facts, call, function.name)
+            continue
         method, receiver = call.func.attr.value, call.func.value
-        if method not in _PURE:
+        if method not in _PURE and method not in _CHEAP:
             continue
         where, span = facts.module.span(receiver), facts.module.span(call)
         value = value_of(facts, where)
@@ -72,6 +84,27 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
             fix = Fix("unsafe", f"Assign the result to {receiver.value}", (Edit(place, f"{receiver.value} = "),))
         yield RULE.finding(f"{method} returns a new tensor and leaves {_one_line(facts.source.slice(where))} as it is; the result is unused. "
                            f"Assign it, or use an in-place method", span, (Evidence(where, f"has type {value.type}"),), fix)
+
+
+def _function(facts: FileFacts, call: cst.Call, name: str) -> Iterator[Diagnostic]:
+    """`torch.relu(x)` or `np.clip(a, 0, 1)` as a statement."""
+    from cuvil.frontends.python.values import Tensor
+    home, _, last = name.rpartition(".")
+    if home not in ("torch", "numpy", "torch.nn.functional") or last not in _PURE | _CHEAP | _JOINS or not call.args:
+        return
+    if any(a.star or a.keyword is not None and a.keyword.value in ("out", "inplace") for a in call.args) or _measured(facts, call):
+        return
+    span, where = facts.module.span(call), facts.module.span(call.args[0].value)
+    value = value_of(facts, where)
+    if expected_to_fail(facts, span) or last not in _JOINS and not isinstance(value, Tensor):
+        return
+    evidence = (Evidence(where, f"has type {value.type}"),) if isinstance(value, Tensor) else ()
+    yield RULE.finding(f"{last} returns a new tensor and leaves {_one_line(facts.source.slice(where))} as it is; the result is unused. Assign it", span, evidence)
+
+
+def _measured(facts: FileFacts, call: cst.Call) -> bool:
+    """In code that times or warms up, calls are made for their own sake."""
+    return _MEASURES.search(facts.module.owner(call).text) is not None
 
 
 def _one_line(text: str) -> str:

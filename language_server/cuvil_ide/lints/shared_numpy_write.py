@@ -73,7 +73,7 @@ def _sharing(facts: FileFacts, function: FunctionFacts, write: WriteFact, shared
         name = next((name for name, value in function.parameters for t in tensors(value) if t.storage == one.storage), None)
         if name is not None:
             return None if MEANT.search(name) else (call, f"the caller's `{name}`")
-        kept = next((a.name for a in function.assigns if not a.context.callers and any(t is one or t.op is one.op for t in tensors(a.value))), None)
+        kept = next((a.name for a in function.assigns if not a.context.callers and a.name != write.name and any(t is one or t.op is one.op for t in tensors(a.value))), None)
         if kept is not None and _read_after(facts, function, kept, write.span):
             return call, f"`{kept}`, which is used later"
     return None
