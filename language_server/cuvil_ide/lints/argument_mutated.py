@@ -1,6 +1,6 @@
 """An argument that is changed in place, and given back as if it were a result.
 
-What: a public function writes into a tensor or array it was given (or a view of it) and returns the same memory.
+What: a public function writes into a tensor or array it was given (or a view of it) and returns the same memory, or a caller reads it later.
 Why: the caller's tensor changes too. A second call on it, or any later use, works on values that were changed already.
 Example: `x[..., 2] /= 33.0; return x`
 Instead: `x = x.clone()` first, or an expression that makes a new tensor
@@ -21,7 +21,7 @@ from cuvil.diagnostics import Diagnostic, Evidence, Fix
 from cuvil.source import Edit, Span
 
 from .carried import inside
-from .recorded import tensors
+from .recorded import around, node_of, tensors
 from .rule import Invalid, Rule
 
 if TYPE_CHECKING:
@@ -35,6 +35,10 @@ VALID = (
     _START + "def scaled(x: torch.Tensor, out: torch.Tensor):\n    out.copy_(x)\n    return out\n",
     _START + "def block(x: torch.Tensor, w: torch.Tensor):\n    h = x @ w\n    h.add_(1.0)\n    return h\n",
     _START + "def append(k: torch.Tensor, cache: torch.Tensor):\n    cache[:, -1] = k\n    return cache\n",
+    # no caller looks at it again
+    _START + "def energy(x: torch.Tensor):\n    x.mul_(x)\n    return x.sum()\n\ndef main():\n    x = torch.ones(3)\n    return energy(x)\n",
+    _START + "def energy(x: torch.Tensor):\n    x.mul_(x)\n    return x.sum()\n\ndef main(n: int):\n    x = torch.ones(3)\n    y = energy(x)\n    x = y * 2\n    return x\n",
+    _START + "def energy(x: torch.Tensor):\n    x.mul_(x)\n    return x.sum()\n\ndef main():\n    x = torch.ones(3)\n    x = energy(x)\n    return x\n",
     # it returns nothing, so nobody takes it for a pure function
     _START + "def fill(x: torch.Tensor):\n    x[0] = 1.0\n",
     _START + "def _scaled(x: torch.Tensor):\n    x /= 33.0\n    return x\n",
@@ -44,6 +48,8 @@ INVALID = (
             _START + "def scaled(x: torch.Tensor):\n    x = x.clone()\n    x[..., 2] /= 33.0\n    return x\n"),
     Invalid(_START + "def scaled(x: torch.Tensor):\n    »x.mul_(2.0)«\n    return x\n", "caller",
             _START + "def scaled(x: torch.Tensor):\n    x = x.clone()\n    x.mul_(2.0)\n    return x\n"),
+    Invalid(_START + "def energy(x: torch.Tensor):\n    »x.mul_(x)«\n    return x.sum()\n\ndef main():\n    x = torch.ones(3)\n    return energy(x), x\n", "read later",
+            _START + "def energy(x: torch.Tensor):\n    x = x.clone()\n    x.mul_(x)\n    return x.sum()\n\ndef main():\n    x = torch.ones(3)\n    return energy(x), x\n"),
     Invalid("import numpy as np\n\ndef scaled(img):\n    »img[..., 0]« -= 104.0\n    return img\n", "array",
             "import numpy as np\n\ndef scaled(img):\n    img = img.copy()\n    img[..., 0] -= 104.0\n    return img\n"),
     Invalid("import numpy as np\n\ndef scaled(x: np.ndarray):\n    »x *= 2.0«\n    return x\n", "in place",
@@ -76,6 +82,52 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
                          if t.storage in given and t.storage in returned and "shared" not in t.marks), None) or _array(facts, function, write, back)
             if name is not None and not _rebound(facts, function, name, write):
                 yield _finding(facts, function, write, name)
+            elif name is None and _gives_value(function):
+                name = next((given[t.storage] for t in tensors(write.target) if t.storage in given and "shared" not in t.marks), None)
+                read = _read_by_caller(facts, function, name) if name is not None and not _rebound(facts, function, name, write) else None
+                if read is not None:
+                    yield _finding(facts, function, write, name, read)
+
+
+def _gives_value(function: FunctionFacts) -> bool:
+    """It returns something, so a caller may take it for a pure function."""
+    from cuvil.frontends.python.values import Scalar
+    return function.result is not None and not (isinstance(function.result, Scalar) and function.result.value is None)
+
+
+def _read_by_caller(facts: FileFacts, function: FunctionFacts, name: str) -> Evidence | None:
+    """Where a caller in the file reads, after the call, the variable that it gave for the parameter."""
+    place = [parameter for parameter, _ in function.parameters].index(name)
+    for caller in facts.functions:
+        definition = facts.module.by_name.get(caller.name) if caller is not function else None
+        if definition is None or not isinstance(definition.node, cst.FunctionDef):
+            continue
+        for call in caller.calls:
+            if call.name != function.name or call.context.callers or call.span.path != facts.source.path:
+                continue
+            node = node_of(facts, call.span, cst.Call)
+            given = next((a.value for i, a in enumerate(node.args) if (a.keyword.value == name if a.keyword is not None else i == place)), None) if node else None
+            if isinstance(given, cst.Name) and not any(a.star for a in node.args) and not _takes_result(facts, node, given.value):
+                read = _next_use(facts, definition.node, given.value, call.span)
+                if read is not None:
+                    return Evidence(read, f"`{given.value}` is read here after the call")
+    return None
+
+
+def _takes_result(facts: FileFacts, call: cst.Call, name: str) -> bool:
+    """`x = f(x)`: the name means the result from then on."""
+    above = around(facts, call, cst.BaseSmallStatement)
+    return isinstance(above, cst.Assign) and any(re.search(rf"\b{re.escape(name)}\b", facts.module.code(t.target)) for t in above.targets)
+
+
+def _next_use(facts: FileFacts, function: cst.FunctionDef, name: str, call: Span) -> Span | None:
+    """The next use of a name after a call, None when it is bound anew first (`x = f(x)` is)."""
+    for node in inside(facts, function, cst.Name):
+        span = facts.module.span(node)
+        if node.value == name and (span.line, span.column) > (call.end_line, call.end_column):
+            above = facts.module.parent(node)
+            return None if isinstance(above, (cst.AssignTarget, cst.For)) else span
+    return None
 
 
 def _array(facts: FileFacts, function: FunctionFacts, write: WriteFact, back: set[str]) -> str | None:
@@ -127,13 +179,14 @@ def _augmented(facts: FileFacts, span: Span) -> bool:
     return isinstance(node, cst.AugAssign)
 
 
-def _finding(facts: FileFacts, function: FunctionFacts, write: WriteFact, name: str) -> Diagnostic:
+def _finding(facts: FileFacts, function: FunctionFacts, write: WriteFact, name: str, read: Evidence | None = None) -> Diagnostic:
     target = next(iter(tensors(write.target)), None)
     library = target.library if target is not None else "numpy" if "import torch" not in facts.source.text else ""
     where = f"a view of `{name}`" if target is not None and target.view and write.name != name else f"`{name}`"
     declared = next((o.span for o in target.op.origins if o.node == "Param"), function.header) if target is not None else function.header
-    return RULE.finding(f"this changes {where} in place, so the caller's {'array' if library == 'numpy' else 'tensor'} changes with what is returned; "
-                        f"clone it first", write.span, (Evidence(declared, "is the caller's"),), _fix(facts, function, name, library) if library else None)
+    return RULE.finding(f"this changes {where} in place, so the caller's {'array' if library == 'numpy' else 'tensor'} changes "
+                        f"{'with what is returned' if read is None else 'and is read later'}; clone it first", write.span,
+                        (Evidence(declared, "is the caller's"), *((read,) if read is not None else ())), _fix(facts, function, name, library) if library else None)
 
 
 def _fix(facts: FileFacts, function: FunctionFacts, name: str, library: str) -> Fix | None:
