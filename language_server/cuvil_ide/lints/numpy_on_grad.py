@@ -1,7 +1,7 @@
 """numpy() of a tensor that hangs on gradients.
 
 What: `.numpy()` on what a network gave outside `no_grad`, or on a parameter.
-Why: NumPy cannot follow gradients, so torch raises `Can't call numpy() on Tensor that requires grad`. A parameter raises under `no_grad`, too.
+Why: NumPy cannot follow gradients, so torch raises `Can't call numpy() on Tensor that requires grad` while gradients are on.
 Example: `scores = model(images).numpy()`
 Instead: `scores = model(images).detach().numpy()`, or the whole call under `torch.inference_mode()`
 Fix: safe: `.detach()` is put in; before, this line raised.
@@ -37,6 +37,8 @@ VALID = (
     _START + "def f(model: nn.Module, x: torch.Tensor):\n    with torch.no_grad():\n        y = model(x)\n    return y.numpy()\n",
     _START + "def f(model: nn.Module, x: torch.Tensor):\n    return model(x).argmax(dim=-1).numpy()\n",
     _START + "def f(x: torch.Tensor):\n    return x.numpy()\n",
+    # without gradients it may be read, wherever it comes from
+    _START + "def f(model: nn.Module, x: torch.Tensor):\n    y = model(x)\n    with torch.no_grad():\n        return y.numpy(), nn.Linear(4, 2).weight.numpy()\n",
     _START + "def f(net: nn.Module, x: torch.Tensor):\n    for p in net.parameters():\n        p.requires_grad_(False)\n    return net(x).numpy()\n",
 )
 INVALID = (
@@ -47,11 +49,11 @@ INVALID = (
             _START + "def f(x: torch.Tensor):\n    net = nn.Linear(4, 2)\n    return net(x).cpu().detach().numpy()\n"),
     Invalid("import numpy as np\n" + _START + "def f(model: nn.Module, x: torch.Tensor):\n    return »np.asarray(model(x))«\n", "raises",
             "import numpy as np\n" + _START + "def f(model: nn.Module, x: torch.Tensor):\n    return np.asarray(model(x).detach())\n"),
-    Invalid(_START + "@torch.no_grad()\ndef f():\n    net = nn.Linear(4, 2)\n    return »net.weight.numpy()«\n", "parameter",
-            _START + "@torch.no_grad()\ndef f():\n    net = nn.Linear(4, 2)\n    return net.weight.detach().numpy()\n"),
+    Invalid(_START + "def f():\n    net = nn.Linear(4, 2)\n    return »net.weight.numpy()«\n", "parameter",
+            _START + "def f():\n    net = nn.Linear(4, 2)\n    return net.weight.detach().numpy()\n"),
 )
 
-_WHERE = re.compile(r"\.numpy\(|\b(?:np|numpy)\.(?:asarray|array|ascontiguousarray|save|argmax|argsort|mean|clip|round)\(")
+_WHERE = re.compile(r"\.numpy\(|\b(?:np|numpy)\.(?:asarray|array|ascontiguousarray|save|argmax|argsort|clip|round)\(")
 _FROZEN = re.compile(r"requires_grad|set_grad_enabled")
 
 
@@ -61,13 +63,14 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
         function = owner(facts, facts.module.span(node.name))
         if function is None or _FROZEN.search(facts.module.code(node)):
             continue
+        quiet = {c.span for c in function.calls if c.context.grad in ("no_grad", "inference")}      # gradients are off: it may be read
         running = [call for call in module_calls(facts, function, node) if call.fact.context.grad not in ("no_grad", "inference")]
         if off is None:
             off = {call.span for each in facts.functions for call in each.calls if call.context.callers and call.context.grad in ("no_grad", "inference")}
         carried = Carried(facts, node, {call.span for call in running if call.span not in off and _floating(call.fact.result)})
         for call in inside(facts, node, cst.Call):
             receiver, span = _read(facts, call), facts.module.span(call)
-            if receiver is None:
+            if receiver is None or span in quiet:
                 continue
             source = carried.source(receiver)
             where = facts.module.span(receiver)
@@ -86,7 +89,7 @@ def _read(facts: FileFacts, call: cst.Call) -> cst.BaseExpression | None:
         case cst.Call(func=cst.Attribute(value=value, attr=cst.Name(value="numpy")), args=args):
             return None if any(_named(a, "force") for a in args) else value
         case cst.Call(func=cst.Attribute(value=cst.Name(value="np" | "numpy"), attr=cst.Name(value=name)), args=[cst.Arg(value=value, star="", keyword=None), *_]):
-            return value if name in ("asarray", "array", "ascontiguousarray", "save", "argmax", "argsort", "mean", "clip", "round") else None
+            return value if name in ("asarray", "array", "ascontiguousarray", "save", "argmax", "argsort", "clip", "round") else None
     return None
 
 
