@@ -46,10 +46,10 @@ def assignment_of(facts: FileFacts, use: cst.CSTNode, name: str) -> cst.Assign |
 
 
 def _above(facts: FileFacts, use: cst.CSTNode) -> Iterator[cst.Assign | cst.AnnAssign]:
-    end, function = facts.module.span(use), _function(facts, use)
+    end, function = facts.module.span(use), function_of(facts, use)
     for node in _assignments(facts, facts.module.owner(use)):
         span = facts.module.span(node)
-        if (span.end_line, span.end_column) <= (end.line, end.column) and _function(facts, node) is function:
+        if (span.end_line, span.end_column) <= (end.line, end.column) and function_of(facts, node) is function:
             yield node
 
 
@@ -74,7 +74,7 @@ def _assignments(facts: FileFacts, home: Definition) -> list[cst.Assign | cst.An
     return sorted(found, key=facts.module.span)
 
 
-def _function(facts: FileFacts, node: cst.CSTNode | None) -> cst.CSTNode | None:
+def function_of(facts: FileFacts, node: cst.CSTNode | None) -> cst.CSTNode | None:
     while node is not None and not isinstance(node, cst.FunctionDef):
         node = facts.module.parent(node)
     return node

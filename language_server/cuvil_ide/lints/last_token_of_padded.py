@@ -34,6 +34,8 @@ VALID = (
     _TOK.replace(", padding_side=\"SIDE\"", "") + "    return net(**batch).last_hidden_state[:, 0]\n",
     _RIGHT + "    h = net(**batch).last_hidden_state\n    return h[range(len(h)), batch[\"attention_mask\"].sum(1) - 1]\n",
     _RIGHT.replace("tok(texts,", "tok(texts[0],").replace("padding=True, ", "") + "    return net(**batch).last_hidden_state[:, -1]\n",
+    # Another function's tokenizer of the same name.
+    _LEFT.replace("\n\ntok = AutoT", "\n\ndef load():\n    tok = AutoT").replace("def vectors(texts)", "def vectors(texts, tok)") + "    return net(**batch).last_hidden_state[:, 0]\n",
 )
 INVALID = (
     Invalid(_RIGHT + "    h = net(**batch).last_hidden_state\n    return »h[:, -1]«\n", "right"),

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from ..syntax import nodes
-from .bindings import bound, bound_before, dotted_text
+from .bindings import bound, bound_before, dotted_text, function_of
 from .polarity import polarity
 
 if TYPE_CHECKING:
@@ -109,10 +109,10 @@ class Padded:
         name, found = last(tokenizer), ""
         for node in nodes(self.facts, re.compile("padding_side"), cst.Assign):
             for target, value in bound(self.facts, node):
-                if target.endswith(".padding_side") and target.removesuffix(".padding_side").rpartition(".")[2] == name:
+                if target.endswith(".padding_side") and target.removesuffix(".padding_side").rpartition(".")[2] == name and self._visible(node, tokenizer):
                     found = _text(value) or found
         for call in nodes(self.facts, re.compile("padding_side"), cst.Call):
-            if last(call.func) == "from_pretrained" and name in self._bound_names(call):
+            if last(call.func) == "from_pretrained" and name in self._bound_names(call) and self._visible(call, tokenizer):
                 found = found or next((_text(a.value) for a in call.args if a.keyword is not None and a.keyword.value == "padding_side"), "")
         return found
 
@@ -120,7 +120,16 @@ class Padded:
         """The `from_pretrained` of a tokenizer or model, where the file shows it."""
         name = last(tokenizer)
         return next((call for call in nodes(self.facts, re.compile("from_pretrained"), cst.Call)
-                     if last(call.func) == "from_pretrained" and name in self._bound_names(call)), None)
+                     if last(call.func) == "from_pretrained" and name in self._bound_names(call) and self._visible(call, tokenizer)), None)
+
+    def _visible(self, place: cst.CSTNode, use: cst.BaseExpression) -> bool:
+        """What a name is at a place holds where it is used: in one function, or from the module on, if it is no parameter."""
+        if not isinstance(use, cst.Name):
+            return True
+        there, here = function_of(self.facts, place), function_of(self.facts, use)
+        if there is here:
+            return True
+        return there is None and use.value not in {p.name.value for p in (*here.params.params, *here.params.kwonly_params, *here.params.posonly_params)}
 
     def _bound_names(self, call: cst.Call) -> set[str]:
         """The last words of the names that a call's result is bound to, maybe through `.to(device)`."""
