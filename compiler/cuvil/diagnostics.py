@@ -6,6 +6,8 @@ asked, and says where, what (with the values), what was expected, and one thing 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Literal
 
 from .source import Edit, Span
@@ -15,7 +17,7 @@ Severity = Literal["error", "warning", "performance", "info"]
 Applicability = Literal["safe", "unsafe", "display"]
 
 DEFECT = "CUV005"                # the code of a refusal that is Cuvil's own fault
-DOCS = "https://cuvil.dev/rules/"
+PAGES = (Path(__file__).parent / "rules", Path(__file__).parents[2] / "docs/rules")      # in an installed package, and in a checkout
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,8 @@ class Diagnostic:
 
     @property
     def url(self) -> str:
-        return f"{DOCS}{self.name}"
+        """The rule's page, which comes with the package; "" when there is none: a rule of the user's, a refusal."""
+        return page(self.name)
 
     def to_json(self) -> dict:
         """The finding as `cuvil lint --format json` prints it (design: the words at the doors)."""
@@ -62,6 +65,13 @@ class Diagnostic:
                 "edits": [{"path": e.span.path, "range": e.span.to_json(), "text": e.text} for e in self.fix.edits]},
             "url": self.url,
         }
+
+
+@cache
+def page(name: str) -> str:
+    """The URI of a rule's page on this machine. Elsewhere `cuvil rule NAME` prints the same."""
+    file = next((folder / f"{name}.md" for folder in PAGES if (folder / f"{name}.md").is_file()), None)
+    return file.as_uri() if file else ""
 
 
 @dataclass

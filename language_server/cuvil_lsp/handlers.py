@@ -198,7 +198,7 @@ async def code_action(server: CuvilServer, params: lsp.CodeActionParams) -> list
     def answer():
         source = server.session.source(path)
         found = server.session.actions(path, server.translator.span(source, params.range))
-        return [server.translator.action(source, a) for a in found
+        return [server.translator.action(source, a, server.session.version(path), server.confirms) for a in found
                 if not only or any(a.kind == str(getattr(k, "value", k)) or a.kind.startswith(f"{getattr(k, 'value', k)}.") for k in only)]
     return await server.ask(answer)
 

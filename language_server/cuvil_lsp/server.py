@@ -123,6 +123,13 @@ class CuvilServer(LanguageServer):
         document = self.client_capabilities.text_document
         return document is not None and document.diagnostic is not None
 
+    @property
+    def confirms(self) -> bool:
+        """The client shows edits and asks before it makes them, where an edit says so."""
+        workspace = self.client_capabilities.workspace
+        edits = workspace.workspace_edit if workspace else None
+        return bool(edits and edits.document_changes and edits.change_annotation_support)
+
     def _can(self, what: str) -> bool:
         workspace = self.client_capabilities.workspace
         part = getattr(workspace, what, None) if workspace else None

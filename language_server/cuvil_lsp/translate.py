@@ -58,10 +58,10 @@ class Translator:
             message=message,
             severity=SEVERITY[diagnostic.severity],
             code=diagnostic.code,
-            code_description=lsp.CodeDescription(diagnostic.url),
+            code_description=lsp.CodeDescription(diagnostic.url) if diagnostic.url else None,
             source="cuvil",
             related_information=[
-                lsp.DiagnosticRelatedInformation(lsp.Location(uri_of(e.span.path), self.range(source, e.span)), e.text)
+                lsp.DiagnosticRelatedInformation(lsp.Location(uri_of(e.span.path), self.range(source if e.span.path == source.path else Source(e.span.path, ""), e.span)), e.text)
                 for e in diagnostic.evidence] or None,
             tags=[lsp.DiagnosticTag.Unnecessary] if diagnostic.name == "unused-suppression" else None,
             data=diagnostic.to_json())
@@ -69,11 +69,19 @@ class Translator:
     def edits(self, source: Source, edits: tuple[Edit, ...]) -> list[lsp.TextEdit]:
         return [lsp.TextEdit(self.range(source, edit.span), edit.text) for edit in edits]
 
-    def action(self, source: Source, action: Action) -> lsp.CodeAction:
-        return lsp.CodeAction(
-            title=action.title, kind=action.kind, is_preferred=action.preferred or None,
-            diagnostics=[self.diagnostic(source, d) for d in action.diagnostics] or None,
-            edit=lsp.WorkspaceEdit(changes={uri_of(source.path): self.edits(source, action.edits)}))
+    def action(self, source: Source, action: Action, version: int | None = None, confirms: bool = False) -> lsp.CodeAction:
+        """confirms: the client can show edits and ask before it makes them; then those that may change results are asked about."""
+        title, edits = action.title, self.edits(source, action.edits)
+        if action.caution and confirms:
+            annotated = [lsp.AnnotatedTextEdit(annotation_id="caution", range=e.range, new_text=e.new_text) for e in edits]
+            document = lsp.OptionalVersionedTextDocumentIdentifier(uri=uri_of(source.path), version=version)
+            change = lsp.WorkspaceEdit(document_changes=[lsp.TextDocumentEdit(document, annotated)], change_annotations={
+                "caution": lsp.ChangeAnnotation(label=action.title, needs_confirmation=True, description=action.caution)})
+        else:
+            change = lsp.WorkspaceEdit(changes={uri_of(source.path): edits})
+            title += " (may change results)" if action.caution else ""
+        return lsp.CodeAction(title=title, kind=action.kind, is_preferred=action.preferred or None,
+                              diagnostics=[self.diagnostic(source, d) for d in action.diagnostics] or None, edit=change)
 
     def symbol(self, source: Source, symbol: Symbol) -> lsp.DocumentSymbol:
         return lsp.DocumentSymbol(

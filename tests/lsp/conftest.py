@@ -18,8 +18,10 @@ from pytest_lsp import ClientServerConfig, LanguageClient
 SERVER = [sys.executable, "-m", "cuvil_lsp"]
 
 
-def capabilities(pull: bool = True, encodings: list[str] | None = None) -> lsp.ClientCapabilities:
+def capabilities(pull: bool = True, encodings: list[str] | None = None,
+                 workspace: lsp.WorkspaceClientCapabilities | None = None) -> lsp.ClientCapabilities:
     return lsp.ClientCapabilities(
+        workspace=workspace,
         general=lsp.GeneralClientCapabilities(position_encodings=encodings),
         window=lsp.WindowClientCapabilities(work_done_progress=True, show_document=lsp.ShowDocumentClientCapabilities(support=True)),
         text_document=lsp.TextDocumentClientCapabilities(diagnostic=lsp.DiagnosticClientCapabilities() if pull else None))
@@ -31,9 +33,10 @@ class Editor:
     def __init__(self, client: LanguageClient, root: Path) -> None:
         self.client, self.root, self.texts, self.versions = client, root, {}, {}
 
-    async def start(self, pull: bool = True, encodings: list[str] | None = None, **options) -> lsp.InitializeResult:
+    async def start(self, pull: bool = True, encodings: list[str] | None = None, workspace: lsp.WorkspaceClientCapabilities | None = None,
+                    **options) -> lsp.InitializeResult:
         self.result = await self.client.initialize_session(lsp.InitializeParams(
-            capabilities=capabilities(pull, encodings), root_uri=from_fs_path(str(self.root)), initialization_options=options,
+            capabilities=capabilities(pull, encodings, workspace), root_uri=from_fs_path(str(self.root)), initialization_options=options,
             workspace_folders=[lsp.WorkspaceFolder(from_fs_path(str(self.root)), "root")]))
         return self.result
 

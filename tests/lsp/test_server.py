@@ -3,14 +3,18 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Future
+from pathlib import Path
 
 import pytest
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcException
+from pygls.uris import to_fs_path
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 BAD = "flag = None == None\n"
+
+BROADCAST = "import torch\n\n\ndef pairs():\n    return (torch.zeros(4, 1) - torch.zeros(4)).mean()\n"
 
 
 def range_of(text: str, part: str, line: int = 0) -> lsp.Range:
@@ -26,7 +30,8 @@ async def test_a_finding_is_pulled_with_its_page_and_data(editor):
     (found,) = await editor.findings("a.py")
     assert found.range == range_of(BAD, "None == None")
     assert (found.code, found.source, found.severity) == ("CUV961", "cuvil", lsp.DiagnosticSeverity.Warning)
-    assert found.code_description.href.endswith("/constant-comparison")
+    page = to_fs_path(found.code_description.href)
+    assert Path(page).read_text(encoding="utf-8").startswith("# CUV961 constant-comparison")
     assert found.message == "None == None is always True"
 
 
@@ -102,6 +107,26 @@ async def test_all_safe_fixes_at_once(editor):
     actions = await editor.client.text_document_code_action_async(lsp.CodeActionParams(
         editor.document("a.py"), range_of(BAD, "flag"), lsp.CodeActionContext([], only=["source.fixAll"])))
     assert [a.kind for a in actions] == ["source.fixAll.cuvil"]
+
+
+# An unsafe fix is shown and asked about where the client can do that; elsewhere its title says what it is.
+@pytest.mark.parametrize("able", [True, False])
+async def test_an_unsafe_fix_is_confirmed(fresh, able):
+    support = lsp.ChangeAnnotationsSupportOptions() if able else None
+    await fresh.start(workspace=lsp.WorkspaceClientCapabilities(workspace_edit=lsp.WorkspaceEditClientCapabilities(
+        document_changes=True, change_annotation_support=support)))
+    fresh.open("a.py", BROADCAST)
+    (found,) = await fresh.findings("a.py")
+    actions = await fresh.client.text_document_code_action_async(lsp.CodeActionParams(fresh.document("a.py"), found.range, lsp.CodeActionContext([found])))
+    (fix,) = [a for a in actions if "Silence" not in a.title]
+    assert not fix.is_preferred and fix.kind == "quickfix" and len(found.related_information) >= 2
+    if able:
+        (change,) = fix.edit.document_changes
+        annotation = fix.edit.change_annotations[change.edits[0].annotation_id]
+        assert annotation.needs_confirmation and annotation.label == fix.title and "may change results" in annotation.description
+        assert (change.text_document.uri, change.text_document.version) == (fresh.uri("a.py"), 1) and fix.edit.changes is None
+    else:
+        assert fix.title.endswith("(may change results)") and fix.edit.document_changes is None and fix.edit.changes
 
 
 # Positions

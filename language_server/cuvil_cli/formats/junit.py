@@ -14,7 +14,7 @@ def render(findings: Findings) -> str:
         if result.problem:
             xml.SubElement(case, "error", message=_clean(result.problem.message), type=result.problem.code).text = str(result.problem.span)
         for d in result.diagnostics:
-            body = "\n".join([f"{d.span}: {d.message}", *(f"{e.span}: {e.text}" for e in d.evidence), d.url])
+            body = "\n".join([f"{d.span}: {d.message}", *(f"{e.span}: {e.text}" for e in d.evidence), f"cuvil rule {d.code}"])
             xml.SubElement(case, "failure", message=_clean(d.message), type=f"{d.code} {d.name}").text = _clean(body)
     root = xml.Element("testsuites")
     root.append(suite)

@@ -21,7 +21,7 @@ def render(findings: Findings) -> str:
 
 
 def _diagnostic(d: Diagnostic, findings: Findings) -> dict:
-    entry = {"message": d.message, "location": _location(d.span, findings), "severity": SEVERITIES[d.severity], "code": {"value": d.code, "url": d.url}}
+    entry = {"message": d.message, "location": _location(d.span, findings), "severity": SEVERITIES[d.severity], "code": {"value": d.code}}
     if d.evidence:
         entry["relatedLocations"] = [{"message": e.text, "location": _location(e.span, findings)} for e in d.evidence]
     if d.fix and d.fix.applicability != "display" and d.fix.edits:

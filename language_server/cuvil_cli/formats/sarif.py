@@ -28,7 +28,7 @@ def render(findings: Findings) -> str:
     rules = [_rule(code, used[code], manuals.get(code)) for code in sorted(used)]
     order = {rule["id"]: i for i, rule in enumerate(rules)}
     run = {
-        "tool": {"driver": {"name": "cuvil", "version": version(), "informationUri": "https://cuvil.dev", "rules": rules}},
+        "tool": {"driver": {"name": "cuvil", "version": version(), "rules": rules}},
         "originalUriBaseIds": {"SRCROOT": {"uri": findings.root.as_uri().rstrip("/") + "/"}},
         "columnKind": "unicodeCodePoints",
         "results": [_result(d, order[d.code], findings) for d in findings.diagnostics],
@@ -40,7 +40,7 @@ def render(findings: Findings) -> str:
 
 
 def _rule(code: str, example: Diagnostic, rule: Any) -> dict:
-    entry = {"id": code, "name": "".join(part.title() for part in example.name.split("-")), "helpUri": example.url,
+    entry = {"id": code, "name": "".join(part.title() for part in example.name.split("-")),
              "shortDescription": {"text": rule.summary if rule else example.name},
              "defaultConfiguration": {"level": LEVELS[rule.severity if rule else example.severity]},
              "properties": {"tags": [example.kind]}}
