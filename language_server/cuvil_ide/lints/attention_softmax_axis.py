@@ -18,7 +18,7 @@ from cuvil.ops.definition import DEFINITIONS, ELEMENTWISE
 from cuvil.source import Edit
 
 from . import flow
-from .axes import carried
+from .axes import carried, is_weight
 from .rule import Invalid, Rule
 
 if TYPE_CHECKING:
@@ -37,6 +37,10 @@ VALID = (
 )
 INVALID = (
     Invalid(_START + "    return »(q @ k.transpose(1, 2)).softmax(dim=1)« @ v\n", "axis 1", _START + "    return (q @ k.transpose(1, 2)).softmax(dim=-1) @ v\n"),
+    Invalid("import torch\n\ndef attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor):\n    B, T, D = q.shape\n    B, S, D = k.shape\n    B, S, E = v.shape\n"
+            "    w = »torch.softmax(torch.einsum(\"btd,bsd->bts\", q, k), dim=1)«\n    return torch.einsum(\"bts,bse->bte\", w, v)\n", "axis 1",
+            "import torch\n\ndef attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor):\n    B, T, D = q.shape\n    B, S, D = k.shape\n    B, S, E = v.shape\n"
+            "    w = torch.softmax(torch.einsum(\"btd,bsd->bts\", q, k), dim=-1)\n    return torch.einsum(\"bts,bse->bte\", w, v)\n"),
     Invalid(_START + "    scores = q @ k.transpose(1, 2) / D ** 0.5\n    w = »torch.softmax(scores, 0)«\n    return torch.matmul(w, v)\n", "axis 0",
             _START + "    scores = q @ k.transpose(1, 2) / D ** 0.5\n    w = torch.softmax(scores, -1)\n    return torch.matmul(w, v)\n"),
 )
@@ -49,11 +53,24 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
         if rank is None or not _scores(function, flow.operand(function, op)):
             continue
         for user, place, axis in carried(function, op, op.attr("axis")):
-            if user.name == "matmul" and place == 0 and axis != (last := len(function.by_id[user.operands[0]].type.shape) - 1):
+            last = _summed(function, user, place)
+            if last is not None and axis != last:
                 span = op.origins[0].span
                 yield RULE.finding(f"softmax along axis {op.attr('axis')} of scores {flow.shape(op)}, and the product with the values sums over axis {last}: "
                                    "the weights of a query do not sum to one", span, flow.evidence((user, "sums over the last axis")),
-                                   _fix(facts, span) if _unmoved(function, op, user) else None)
+                                   _fix(facts, span) if last == rank - 1 and _unmoved(function, op, user) else None)
+
+
+def _summed(function: Function, user: Op, place: int) -> int | None:
+    """The one axis of the weights that a product sums over."""
+    if user.name == "matmul" and place == 0:
+        return len(function.by_id[user.operands[0]].type.shape) - 1
+    if user.name == "einsum":
+        terms, _, result = str(user.attr("equation")).replace(" ", "").partition("->")
+        own = terms.split(",")[place] if place < len(terms.split(",")) else ""
+        gone = [at for at, letter in enumerate(own) if letter not in result]
+        return gone[0] if len(gone) == 1 and "." not in own else None
+    return None
 
 
 def _scores(function: Function, value: Op) -> bool:
@@ -61,7 +78,7 @@ def _scores(function: Function, value: Op) -> bool:
     for _ in range(32):
         definition = DEFINITIONS.get(value.name)
         if value.name in ("matmul", "einsum"):
-            return all(function.by_id[id].name != "parameter" for id in value.operands)
+            return not any(is_weight(function.by_id[id]) for id in value.operands)
         if not value.operands or definition is None or definition.kind != ELEMENTWISE and value.name not in flow.LAYOUT:
             return False
         at = [o for id in value.operands if (o := function.by_id[id]).type.rank == value.type.rank and o.name not in ("constant", "broadcast")]

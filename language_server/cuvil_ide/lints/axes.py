@@ -240,6 +240,11 @@ def moved(before: Sequence[Dim], after: Sequence[Dim]) -> Iterator[tuple[int, in
             yield i, j
 
 
+def is_weight(op: Op) -> bool:
+    """A parameter of a module; random data drawn in the function are parameters of its graph too."""
+    return op.name == "parameter" and not str(op.attr("name")).startswith("drawn")
+
+
 def is_symbol(size: Dim) -> bool:
     return isinstance(size, Poly) and len(symbols(size)) == 1 and str(size) in symbols(size)
 

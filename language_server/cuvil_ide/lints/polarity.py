@@ -40,8 +40,10 @@ def polarity(facts: FileFacts, node: cst.BaseExpression | None, depth: int = 12)
             return Mask(True, "01", "tokenizer", where)
         case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString(value=text)))]) if "attention_mask" in text:
             return Mask(True, "01", "tokenizer", where)
-        case cst.Subscript(value=inner):
-            return again(inner)
+        case cst.Subscript(value=inner, slice=elements):
+            mask = again(inner)
+            spread = sum(isinstance(e.slice, cst.Index) and isinstance(e.slice.value, cst.Name) and e.slice.value.value == "None" for e in elements)
+            return replace(mask, form="01") if mask is not None and not mask.form and spread == 2 else mask      # a table [B, T] is as the tokenizer made it
         case cst.UnaryOperation(operator=cst.BitInvert(), expression=inner):
             return _turned(again(inner), "bool")
         case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=operator, comparator=right)]):

@@ -22,7 +22,7 @@ from cuvil.ops.definition import DEFINITIONS, ELEMENTWISE
 from cuvil.source import Edit
 
 from . import flow
-from .axes import axes_of, batches, carried, rows
+from .axes import axes_of, batches, carried, is_weight, rows
 from .recorded import calls, node_of
 from .rule import Invalid, Rule
 
@@ -114,7 +114,7 @@ def _similarity(function: Function, value: Op) -> bool:
     while True:
         definition = DEFINITIONS.get(value.name)
         if value.name in ("matmul", "einsum"):
-            return all(flow.source(function, function.by_id[id]).name != "parameter" for id in value.operands)
+            return not any(is_weight(flow.source(function, function.by_id[id])) for id in value.operands)
         if not value.operands or definition is None or definition.kind != ELEMENTWISE and value.name not in flow.LAYOUT:
             return value.name == "opaque"
         same = [o for id in value.operands if (o := function.by_id[id]).type.rank == value.type.rank]

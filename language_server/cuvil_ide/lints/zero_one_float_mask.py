@@ -48,6 +48,7 @@ INVALID = (
             "    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask.bool())\n"),
     Invalid(_F + "def f(q, k, attention_mask):\n    scores = q @ k.transpose(-1, -2)\n    scores = »scores + attention_mask[:, None, None].float()«\n"
             "    return scores.softmax(-1)\n", "bool"),
+    Invalid(_F + "def f(scores, attention_mask):\n    return (»scores + attention_mask[:, None, None, :]«).softmax(-1)\n", "bool"),
     Invalid(_F + "def f(q: torch.Tensor, ids, pad_id: int = 0):\n    keep = (ids != pad_id).float()\n    return F.scaled_dot_product_attention(q, q, q, »keep[:, None, None]«)\n", "0 and 1",
             _F + "def f(q: torch.Tensor, ids, pad_id: int = 0):\n    keep = (ids != pad_id).float()\n    return F.scaled_dot_product_attention(q, q, q, keep[:, None, None].bool())\n"),
 )
