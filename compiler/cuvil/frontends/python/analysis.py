@@ -227,7 +227,7 @@ def statistics(expressions: tuple[ExpressionFact, ...]) -> tuple[Counter[str], i
     for fact in expressions:
         if fact.node in COUNTED:
             if isinstance(fact.value, Tensor):
-                understood += 1
+                understood += fact.value.type.shape is not None or fact.value.type.dtype is not None      # else a tensor, and no more
             elif isinstance(fact.value, (Unknown, Untyped)):
                 unknown[fact.value.reason] += 1
     return unknown, understood

@@ -20,6 +20,9 @@ from .walk import Frame, Walk
 MODULE = "torch.nn.Module"
 OF_MODULES = frozenset(("eval", "train", "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "requires_grad_", "compile", "apply", "load_state_dict",
                         "add_module", "register_module", "register_buffer", "register_parameter", "to_empty"))
+INNER = "()"                                 # the attribute of an object whose class derives from a layer: derived.py
+CONTAINERS = frozenset(f"torch.nn.{name}" for name in ("Sequential", "ModuleList", "ModuleDict"))
+OF_CONTAINERS = frozenset(("append", "extend", "insert", "pop", "update", "clear", "items", "values", "keys", "__getitem__"))
 SCRATCH = 1 << 40                            # op ids of `__init__` never meet those of the function
 
 
@@ -87,6 +90,9 @@ def attribute(walk: Walk, instance: Instance, name: str, node: cst.CSTNode | Non
         found = find_member(walk, cls, name)
         if found is not None:
             return member_value(walk, *found, name, instance, node)
+        inner = instance.attributes.get(INNER)
+        if isinstance(inner, Instance) and inner.of.name in CONTAINERS and name in OF_CONTAINERS:
+            return Library(f"{inner.of.name}.{name}", inner)
         module = derives(walk, cls, MODULE)
         if name == "training" and module is not False:
             return Scalar(False)
@@ -294,3 +300,6 @@ def register(instance: Instance, name: str, value: Value) -> None:
     elif isinstance(value, (Sequence, Mapping)):
         pass                                              # a plain list does not register its modules, as in torch
     instance.attributes[name] = value
+    inner = instance.attributes.get(INNER)
+    if isinstance(inner, Instance) and inner.of.name in CONTAINERS and isinstance(value, (Instance, Either, Unknown)) and name != INNER:
+        inner.attributes[name] = value                    # an object that is a Sequential holds the modules that are set on it

@@ -9,11 +9,9 @@ import libcst as cst
 
 from ...ops.layers import LAYERS
 from . import classes
+from .classes import CONTAINERS, INNER
 from .values import NONE, Instance, Library, UserClass, Value, Weight
 from .walk import Walk
-
-INNER = "()"                                           # the attribute that holds the layer
-CONTAINERS = frozenset(f"torch.nn.{name}" for name in ("Sequential", "ModuleList", "ModuleDict"))
 
 
 def is_layer(name: str) -> bool:

@@ -8,7 +8,7 @@ from functools import lru_cache
 import libcst as cst
 
 from ...ir.types import TensorType
-from . import attributes, calls, context, joins, layers, operators, records, scope, subscripts
+from . import attributes, calls, context, joins, layers, operators, records, scope, subscripts, traits
 from .learn import unpacked_shape
 from .narrow import narrow
 from .values import Either, Instance, Many, Mapping, Scalar, Sequence, Tensor, Unknown, UserFunction, Value
@@ -376,9 +376,9 @@ def one_of(walk: Walk, value: Value) -> Value | None:
         case Either(options=options):
             inner = [one_of(walk, option) for option in options if not operators.is_none(option)]
             return None if None in inner else joins.all_of(walk, inner)
-        case Tensor() if value.type.shape:
-            op = walk.builder.append("opaque", (value.op.id,), {"call": "builtins.iter"}, TensorType(value.type.shape[1:], value.type.dtype))
-            return Tensor(op, value.library, value.storage, view=True)
+        case Tensor() if value.type.shape != ():
+            row = TensorType(None if value.type.shape is None else value.type.shape[1:], value.type.dtype)
+            return traits.view(walk, walk.builder.append("opaque", (value.op.id,), {"call": "builtins.iter"}, row), "operator.getitem", value)
         case Instance():
             return layers.one_of(walk, value)
     return None

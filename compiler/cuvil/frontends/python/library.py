@@ -15,7 +15,7 @@ from ...ops import SPELLINGS, TypeRuleError
 from ...ops.definition import unsupported
 from . import learn, marks, masks, partial, traits
 from .joins import given
-from .values import CPU, NONE, Library, Mapping, Opaque, Scalar, Sequence, Tensor, Unknown, Value, Weight
+from .values import CPU, NONE, Library, Mapping, Opaque, Scalar, Sequence, Tensor, Unknown, Value, Weight, describe
 from .walk import VIEWS, Walk
 
 DTYPES = {"torch": {"float": DType.F32, "double": DType.F64, "half": DType.F16, "bfloat16": DType.BF16, "int": DType.I32, "long": DType.I64,
@@ -72,6 +72,9 @@ def _applied(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value
     except Silent as silent:
         again = lambda args, keywords: _applied(walk, name, args, keywords, node, shown)
         found = partial.result(walk, name, args, keywords, node, again)
+        if isinstance(found, Tensor) and found.op.name == "opaque":
+            walk.refuse(f"a value is not known: {getattr(silent.value, 'reason', describe(silent.value))}", getattr(silent.value, "span", None) or node,
+                        "a value that is known while compiling", "annotate the parameters, or give input_shapes")
         return found if found is not None else Unknown(getattr(silent.value, "reason", "a value that is not known"), getattr(silent.value, "span", None))
     except TypeRuleError as error:
         del builder.ops[mark:]

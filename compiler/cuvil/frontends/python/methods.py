@@ -4,9 +4,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...ir.dims import Poly
-from . import classes, joins, operators, subscripts
+from . import classes, derived, joins, operators, subscripts
 from .pythons import FUNCTIONS, iterate, one_of, python, worked_out
-from .values import NONE, Device, Instance, Many, Mapping, Scalar, Sequence, Tensor, Untyped, Value, Weight
+from .values import NONE, Device, Instance, Library, Many, Mapping, Scalar, Sequence, Tensor, Untyped, Value, Weight
 from .walk import Walk
 
 
@@ -184,18 +184,29 @@ def _moves_along(value: Value) -> Value:
 def add_module(walk: Walk, args, keywords, node) -> Value | None:
     match args:
         case [Instance() as instance, Scalar(value=str() as name), value]:
+            inner = instance.attributes.get(derived.INNER)
+            if isinstance(inner, Instance):
+                classes.register(inner, name, value)
             classes.register(instance, name, value)
-        case [Instance() as instance, _, _]:
+        case [Instance() as instance, _, value]:
             instance.complete = False                     # under a name that is not known
+            inner = instance.attributes.get(derived.INNER, instance)
+            if isinstance(inner.of, Library):
+                any_of(walk, inner, value)
     return NONE
+
+
+def any_of(walk: Walk, container: Instance, value: Value) -> None:
+    """A container takes one more module, how often or where is not known: from here on each is one of what it holds."""
+    known = list(container.attributes.values())
+    container.attributes.clear()
+    classes.register(container, "*", joins.all_of(walk, [*known, value]))
 
 
 @python("torch.nn.ModuleList.append", "torch.nn.Sequential.append")
 def append_module(walk: Walk, args, keywords, node) -> Value | None:
     if "*" in args[0].attributes or walk.leaving is not None:      # in a loop of unknown length
-        known = list(args[0].attributes.values())
-        args[0].attributes.clear()
-        classes.register(args[0], "*", joins.all_of(walk, [*known, args[1]]))
+        any_of(walk, args[0], args[1])
     else:
         classes.register(args[0], str(len(args[0].attributes)), args[1])
     return args[0]
@@ -203,11 +214,35 @@ def append_module(walk: Walk, args, keywords, node) -> Value | None:
 
 @python("torch.nn.ModuleList.extend")
 def extend_modules(walk: Walk, args, keywords, node) -> Value | None:
-    for value in iterate(walk, args[1]) or []:
+    items = iterate(walk, args[1])
+    if items is None or "*" in args[0].attributes or walk.leaving is not None:
+        any_of(walk, args[0], one_of(walk, args[1]) or walk.unknown("a container of modules that are not known", node))
+        return args[0]
+    for value in items:
         classes.register(args[0], str(len(args[0].attributes)), value)
     return args[0]
 
 
-for _each, _take in (("items", lambda k, v: Sequence((Scalar(k), v))), ("values", lambda k, v: v), ("keys", lambda k, v: Scalar(k))):
-    FUNCTIONS[f"torch.nn.ModuleDict.{_each}"] = lambda walk, args, keywords, node, take=_take: Sequence(
-        tuple(take(key, walk.resolve(value)) for key, value in args[0].attributes.items()))
+@python("torch.nn.ModuleList.insert", "torch.nn.Sequential.insert", "torch.nn.Sequential.extend", "torch.nn.ModuleList.pop", "torch.nn.Sequential.pop",
+        "torch.nn.ModuleDict.update", "torch.nn.ModuleDict.pop", "torch.nn.ModuleDict.clear", "torch.nn.ModuleList.__setitem__")
+def container_changed(walk: Walk, args, keywords, node) -> Value | None:
+    if args and isinstance(args[0], Instance):
+        any_of(walk, args[0], walk.unknown("a container of modules that are not known", node))
+    return walk.unknown("a container of modules that are not known", node)
+
+
+def _of_modules(name: str, take) -> None:
+    def view(walk: Walk, args, keywords, node) -> Value | None:
+        held = args[0].attributes.get(derived.INNER, args[0]) if args and isinstance(args[0], Instance) else None
+        if not isinstance(held, Instance) or not isinstance(held.of, Library):
+            return walk.unknown("a container of modules that are not known", node)
+        if "*" in held.attributes:
+            return Many(take(walk.unknown("a key that is not known", node), walk.resolve(held.attributes["*"])), "tuple")
+        return Sequence(tuple(take(Scalar(key), walk.resolve(value)) for key, value in held.attributes.items()))
+    FUNCTIONS[f"torch.nn.ModuleDict.{name}"] = view
+    FUNCTIONS[f"torch.nn.Module.{name}"] = view
+
+
+_of_modules("items", lambda key, value: Sequence((key, value)))
+_of_modules("values", lambda key, value: value)
+_of_modules("keys", lambda key, value: key)

@@ -105,6 +105,11 @@ def python(walk: Walk, kind: str, a: Any, b: Any, node: cst.CSTNode) -> Value:
                 result = result * a
             return Scalar(result)
         return apply(walk, f"operator.{BINARY[kind][0]}", [real(walk, a, node), real(walk, b, node)], {}, node, sign)
+    if kind == "Modulo" and isinstance(a, str) and type(b) in (int, str) and len(a) < 200:
+        try:
+            return Scalar(a % b)
+        except (TypeError, ValueError):
+            return walk.unknown("a formatted string", node)
     large = kind in ("Power", "LeftShift") and isinstance(b, int) and abs(b) > 4096
     large = large or kind == "Multiply" and any(isinstance(x, (str, bytes)) and isinstance(y, int) and len(x) * y > LONGEST
                                                 for x, y in ((a, b), (b, a)))

@@ -15,6 +15,7 @@ from . import joins, masks, traits
 from .values import Either, Many, Opaque, Scalar, Sequence, Tensor, Unknown, Untyped, Value
 from .walk import Walk
 
+A_NUMBER = "a Python parameter without a default"
 Rule = Callable[[Walk, list[Value], dict[str, Value]], "TensorType | None"]
 RULES: dict[str, Rule] = {}
 ASIDE = frozenset(("device", "generator", "layout", "requires_grad", "non_blocking", "memory_format", "pin_memory", "training", "p", "eps", "inplace",
@@ -166,6 +167,24 @@ def alike(walk: Walk, args, keywords) -> TensorType | None:
     """The shape of the first tensor, and its element type where it is one of floats."""
     x = tensor(args)
     return None if x is None else TensorType(x.shape, x.dtype if x.dtype is not None and x.dtype.is_float else None)
+
+
+@rule("isnan", "isinf", "isfinite", "isposinf", "isneginf", "logical_not", "signbit")
+def asked(walk: Walk, args, keywords) -> TensorType | None:
+    x = tensor(args)
+    return None if x is None else TensorType(x.shape, DType.BOOL)
+
+
+@rule("add", "sub", "mul", "truediv", "div", "floordiv", "mod", "pow", "matmul", "multiply", "subtract", "divide", "maximum", "minimum", "clamp", "clip")
+def computed(walk: Walk, args, keywords) -> TensorType | None:
+    """With something that is not known a tensor gives a tensor; with a number that is declared as one, of its own shape."""
+    x = next((arg.type for arg in args if isinstance(arg, Tensor)), None)
+    if x is None:
+        return None
+    numbers = all(isinstance(arg, Tensor) or isinstance(arg, Scalar) or isinstance(arg, Unknown) and arg.reason == A_NUMBER for arg in (*args, *keywords.values()))
+    if not numbers or sum(isinstance(arg, Tensor) for arg in args) > 1:
+        return TensorType(None, None)
+    return TensorType(x.shape, x.dtype if x.dtype is not None and x.dtype.is_float else None)
 
 
 @rule("to", "type", "type_as", "astype")

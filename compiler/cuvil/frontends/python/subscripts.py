@@ -8,6 +8,7 @@ import libcst as cst
 from ...ir.dims import Poly
 from ...ops import SPELLINGS
 from . import joins, layers, records, traits
+from .classes import register
 from .library import apply
 from .mutation import write_into
 from .values import Either, Instance, Library, Many, Mapping, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserClass, Value
@@ -109,6 +110,12 @@ def set(walk: Walk, value: Value, index: Value, new: Value, node: cst.CSTNode) -
             else:
                 walk.refuse("a list is changed at an index that is not known", node)
                 items[:] = [Unknown("a list changed at an unknown index")] * len(items)
+        case Instance(of=Library(name="torch.nn.ModuleList" | "torch.nn.Sequential" | "torch.nn.ModuleDict")):
+            key_ = index.value if isinstance(index, Scalar) else None
+            if str(key_) in value.attributes:
+                register(value, str(key_), new)
+            else:
+                register(value, "*", joins.all_of(walk, [*value.attributes.values(), new]))
         case Many():
             value.item = joins.join(walk, value.item, new)
         case Mapping(items=items):

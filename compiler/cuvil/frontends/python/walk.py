@@ -20,7 +20,7 @@ import libcst as cst
 
 from ...cst import Definition
 from ...diagnostics import CuvilError, Evidence
-from ...ir.dims import Dim, Poly, substitute, symbol
+from ...ir.dims import Dim, Poly, substitute, symbol, symbols
 from ...ir.function import Function, Op
 from ...ir.types import DType, TensorType
 from ...lineage import Origin
@@ -352,7 +352,10 @@ class Walk:
         """From here on a symbol has a size: types made so far are rewritten."""
         self.sizes = {key: substitute(value, {name: size}) for key, value in self.sizes.items()}
         self.sizes[name] = size
-        self.builder.ops[:] = Function("", tuple(self.builder.ops), ()).substitute({name: size}).ops
+        ops = self.builder.ops
+        touched = [at for at, op in enumerate(ops) if _mentions(op, name)]
+        for at, op in zip(touched, Function("", tuple(ops[at] for at in touched), ()).substitute({name: size}).ops):
+            ops[at] = op
 
     def learn_type(self, tensor: Tensor | Untyped, shape: tuple[Dim, ...] | None) -> Tensor:
         """An input turns out to have a shape, or to be a tensor at all (shape None)."""
@@ -425,6 +428,12 @@ class Walk:
                 value = replace(value, op=op)
         self.frame.names[name] = value
         return value
+
+
+def _mentions(op: Op, name: str) -> bool:
+    """A size of the op has the symbol in it."""
+    return any(isinstance(dim, Poly) and name in symbols(dim) for dim in op.type.shape or ()) or any(
+        isinstance(value, (Poly, tuple)) and name in str(value) for _, value in op.attrs)
 
 
 def note(walk: Walk, node: cst.CSTNode, value: Value) -> None:
