@@ -54,6 +54,14 @@ _PADDING = re.compile(r"pad|valid|(?:attention|key|src|tgt)_mask|^mask$", re.IGN
 
 @flow.once
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
+    for function, op in flow.ops(facts, "attention"):
+        mask = flow.operand(function, op, 3) if len(op.operands) > 3 else None
+        table, keys = flow.source(function, mask, {"reshape", "not", "cast"}) if mask is not None else None, flow.operand(function, op, 1).type.shape
+        shape = mask.type.shape if mask is not None else None
+        if shape is not None and len(shape) == 4 and table.type.rank == 2 and shape[-1] == 1 and shape[-2] != 1 and keys is not None and shape[-2] == keys[-2]:
+            where = op.origins[0].span
+            yield RULE.finding(f"a padding mask {flow.shape(table)} is laid along the queries, as {flow.shape(mask)}: whole rows are masked, and every query still "
+                               "reads the padded keys. Its new axes stand before the last", where, flow.evidence((mask, f"has shape {flow.shape(mask)}")))
     for call, node in call_nodes(facts, WHERE):
         fused = call.name == "torch.nn.functional.scaled_dot_product_attention"
         for arg, name in arguments(node, call.name):

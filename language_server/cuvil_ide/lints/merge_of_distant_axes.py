@@ -64,12 +64,9 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
         at = by_symbol or _parted(before, after, axes_of(function.function).get(source.id))
         if at is None:
             continue
-        merging = len(before) > len(after)
-        what = "merges axes that stand apart" if merging else "splits an axis into places that stand apart"
-        advice = "transpose so that they are neighbours first" if merging else "split it in its place and transpose then"
-        yield RULE.finding(f"a reshape from {shown(before)} to {shown(after)} {what}: axis {before[at[0]]} keeps its size and not its elements; {advice}"
-                           if by_symbol is None else
-                           f"a reshape from {shown(before)} to {shown(after)} {what}: {before[at[0]]} keeps its size and not its elements; {advice}",
+        axis = f"axis {before[at[0]]}" if by_symbol is None else str(before[at[0]])
+        advice = "split it in its place and transpose then" if len(before) < len(after) else "transpose so that what is merged stands side by side"
+        yield RULE.finding(f"a reshape from {shown(before)} to {shown(after)} moves no axis: {axis} keeps its size and not its elements; {advice}",
                            op.origins[0].span, came_from(source), _fix(facts, op.origins[0].span, before, after))
 
 

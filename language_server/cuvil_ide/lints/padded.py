@@ -77,6 +77,8 @@ class Padded:
                 return self.batch(inner, depth - 1) if depth else None
             case cst.Subscript(value=inner, slice=[cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString()))]):
                 return self.batch(inner, depth - 1) if depth else None
+            case cst.Call(func=cst.Name(value="dict"), args=[cst.Arg(value=inner, keyword=None)]):
+                return self.batch(inner, depth - 1) if depth else None
             case cst.DictComp(for_in=cst.CompFor(iter=inner)):
                 return self.batch(inner, depth - 1) if depth else None
         return self.batch(self.bound(node), depth - 1) if depth else None

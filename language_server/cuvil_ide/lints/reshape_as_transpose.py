@@ -21,6 +21,7 @@ import libcst as cst
 from cuvil.diagnostics import Diagnostic, Evidence, Fix
 from cuvil.source import Edit
 
+from ..lookup import value_of
 from ..syntax import nodes
 from .axes import moved, shown
 from .bindings import assignment_of
@@ -46,17 +47,21 @@ VALID = (
 )
 INVALID = (
     Invalid(_HWC + "    return »photo.reshape(c, h, w)«\n", "[h, w, c]", _HWC + "    return photo.transpose(2, 0, 1)\n"),
+    Invalid("import torch\n\ndef batch(photos):\n    x = torch.stack([torch.from_numpy(p) for p in photos])\n    n, h, w, c = x.shape\n"
+            "    return »x.reshape(n, c, h, w)«\n", "[n, h, w, c]"),
     Invalid("def planes(image):\n    h, w = image.shape[:2]\n    return »image.reshape(3, h, w)« / 255\n", "channels first"),
     Invalid(_TBC + "    return »x.view(B, T, C)«\n", "permute(1, 0, 2)", _TBC + "    return x.permute(1, 0, 2)\n"),
     Invalid(_TBC + "    flat = x.reshape(-1, C).reshape(T, B, C)\n    return »torch.reshape(flat, (B, T, C))« + 1\n", "scrambles"),
 )
 
 
+_UNPACKED = re.compile(r"\.shape\b[\s\S]*\.(?:reshape|view)\(")
 _HEIGHTS = re.compile(r"\.shape\[:2\]")
 
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
     yield from _by_names(facts)
+    yield from _by_order(facts)
     for function, op, source in reshapes(facts):
         before, after = source.type.shape, op.type.shape
         if len(before) != len(after) or not any(moved(before, after)) or sorted(map(str, before)) != sorted(map(str, after)):
@@ -90,6 +95,28 @@ def _by_names(facts: FileFacts) -> Iterator[Diagnostic]:
                         "permute" not in facts.module.code(call.func)):
                     yield RULE.finding(f"a reshape of a picture [{first}, {second}, channels] to channels first scrambles the values: it moves no axis. Use transpose(2, 0, 1), "
                                        "permute(2, 0, 1) in torch", facts.module.span(call), (Evidence(facts.module.span(source), "its first two sizes"),))
+
+
+def _by_order(facts: FileFacts) -> Iterator[Diagnostic]:
+    """`n, h, w, c = x.shape` and then `x.reshape(n, c, h, w)`: by the text, where nothing is known of x."""
+    from cuvil.frontends.python.values import Unknown
+    for call in nodes(facts, _UNPACKED, cst.Call):
+        match call:
+            case cst.Call(func=cst.Attribute(value=cst.Name(value=name) as base, attr=cst.Name(value="reshape" | "view")), args=args) if len(args) >= 2 and all(
+                    isinstance(arg.value, cst.Name) for arg in args):
+                sizes = [arg.value.value for arg in args]
+                unpacked = assignment_of(facts, call, sizes[0])
+                if unpacked is None or value_of(facts, facts.module.span(base)) is not None and not isinstance(value_of(facts, facts.module.span(base)), Unknown):
+                    continue
+                found = re.fullmatch(rf"\(?([\w, ]+)\)? = {name}\.shape", facts.module.code(unpacked))
+                names = [each.strip() for each in found[1].split(",")] if found is not None else []
+                source = assignment_of(facts, call, name)
+                if sorted(names) != sorted(sizes) or names == sizes or len(set(names)) < len(names) or source is not None and (
+                        facts.module.span(source) > facts.module.span(unpacked)):
+                    continue
+                order = ", ".join(str(names.index(size)) for size in sizes)
+                yield RULE.finding(f"a reshape from [{', '.join(names)}] to [{', '.join(sizes)}] scrambles the values: it moves no axis. Use permute({order}), "
+                                   f"transpose({order}) in NumPy", facts.module.span(call), (Evidence(facts.module.span(unpacked), "the sizes come from here"),))
 
 
 def reshapes(facts: FileFacts) -> Iterator[tuple[FunctionFacts, Op, Op]]:

@@ -42,6 +42,8 @@ INVALID = (
             "    out, _ = rnn(x)\n    return »out.max(dim=1)«.values\n", "maximum"),
     Invalid("from torch import nn\n\nclass Pool(nn.Module):\n    def forward(self, x, pad):\n        h = self.encoder(x, src_key_padding_mask=pad)\n"
             "        return »h.mean(1)«\n", "mask"),
+    Invalid("def embed(session, tokenizer, texts):\n    enc = tokenizer(texts, padding=True, return_tensors=\"np\")\n    hidden = session.run(None, dict(enc))[0]\n"
+            "    return »hidden.mean(axis=1)«\n", "padding"),
     Invalid("import torch\n\ndef vectors(encoder, ids, attention_mask):\n    h = encoder(ids, attention_mask)\n    return »h.sum(dim=1) / h.shape[1]«\n", "mean"),
 )
 
