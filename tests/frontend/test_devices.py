@@ -105,3 +105,12 @@ def test_a_move_may_copy_so_it_is_not_the_same_memory_nor_free_to_write(bound, r
     assert found["a"].storage != found["b"].storage
     error, text = refused("def f(x):\n    y = x.cpu()\n    y += 1\n    return y", x="f32[3]")
     assert text == "y += 1" and "may be the same memory" in error.what
+
+
+def test_what_is_computed_from_something_unknown_may_be_anywhere(bound):
+    assert devices(bound("""
+        def f(query, x: Float[Tensor, "n 4"]):
+            a = torch.zeros(4) * query
+            b = x * query
+            c = torch.einsum("bd,btd->bt", query, query)
+    """)) == {"a": "", "b": "like x", "c": ""}

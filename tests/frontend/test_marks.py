@@ -58,3 +58,14 @@ def test_the_colours_of_images(bound):
         "image": {"bgr"}, "a": {"rgb"}, "b": {"rgb"}, "c": {"rgb"}, "d": {"bgr"}, "e": {"bgr"}, "g": {"bgr"}, "frame": {"bgr"}, "h": {"rgb"}, "i": set(),
         "j": set()}
     assert describe(found["g"]) == "f32[3, 200, 224]" and "hwc" not in found["g"].marks and "hwc" in found["e"].marks
+
+
+def test_a_session_is_fed_with_what_the_code_makes_whatever_the_names_are(facts):
+    file = facts("""
+        import onnxruntime as ort
+        def f(session: ort.InferenceSession, raw: list):
+            x = np.asarray(raw, dtype=float).reshape(1, -1)
+            return session.run(None, {session.get_inputs()[0].name: x})
+    """)
+    run = next(call for call in file.function("f").calls if call.name == "onnxruntime.InferenceSession.run")
+    assert describe(run.args[2]).startswith("{?: f64[1, ")

@@ -11,7 +11,7 @@ from ...ir.types import TensorType
 from . import attributes, calls, context, joins, layers, operators, records, scope, subscripts, traits
 from .learn import unpacked_shape
 from .narrow import narrow
-from .values import Either, Instance, Many, Mapping, Scalar, Sequence, Tensor, Unknown, UserFunction, Value
+from .values import OPEN, Either, Instance, Many, Mapping, Scalar, Sequence, Tensor, Unknown, UserFunction, Value
 from .walk import UNROLL, Frame, Walk, expression
 
 
@@ -122,9 +122,8 @@ def mapping(walk: Walk, node: cst.Dict) -> Value:
             continue
         key = hashable(walk.evaluate(element.key))
         known = known and key is not None
-        if key is not None:
-            items[key[0]] = value
-    return Mapping(items) if known else walk.unknown("a dict with keys that are not known", node)
+        items[key[0] if key is not None else ("a key that is not known", len(items))] = value
+    return Mapping(items) if known else Mapping(items, OPEN)      # only for what its values are
 
 
 def hashable(value: Value) -> tuple | None:
@@ -354,8 +353,8 @@ def iterate(walk: Walk, value: Value) -> list[Value] | None:
             return None
         case Sequence(items=items):
             return [walk.resolve(item) for item in items]
-        case Mapping(items=items):
-            return [_key(key) for key in items]
+        case Mapping(items=items, kind=kind):
+            return [_key(key) for key in items] if kind != OPEN else None
         case Scalar(value=str() as text):
             return [Scalar(character) for character in text]
         case Scalar(value=range() as numbers) if len(numbers) <= UNROLL * 4:

@@ -227,6 +227,8 @@ def _counts(walk: Walk, value: Value) -> bool:
     for _ in range(12):
         if op is None or op.name == "iota":
             return op is not None
+        if op.name == "opaque" and op.attr("call") in ("torch.arange", "numpy.arange"):
+            return True
         if op.name not in ("broadcast", "cast", "reshape", "unsqueeze", "squeeze", "transpose", "add", "mul", "slice") or not op.operands:
             return False
         op = walk.op(op.operands[0])

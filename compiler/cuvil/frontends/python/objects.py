@@ -42,6 +42,19 @@ def found(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value], 
     return None
 
 
+OF_CLASS = {"onnxruntime.InferenceSession": {}, "cv2.VideoCapture": {}, "PIL.Image.Image": {"mode": Unknown("the mode of an image")}}
+
+
+def of_class(name: str) -> Instance | None:
+    """A parameter that is declared as one of these objects."""
+    return Instance(Library(name), dict(OF_CLASS[name]), complete=False) if name in OF_CLASS else None
+
+
+@python("onnxruntime.InferenceSession")
+def session(walk: Walk, args, keywords, node) -> Value | None:
+    return of_class("onnxruntime.InferenceSession")
+
+
 def outside(walk: Walk, call: str, operands: list[Tensor], type: TensorType, library: str, node: cst.CSTNode) -> Tensor:
     """A tensor that a library makes."""
     walk.refuse(f"{call} is not in the vocabulary", node, "a function that `cuvil explain --mapping` lists")

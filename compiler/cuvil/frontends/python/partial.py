@@ -6,13 +6,14 @@ known are new symbols, which may be any size. Arguments that say only where or h
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import libcst as cst
 
 from ...ir.dims import Dim, Poly
 from ...ir.types import DType, TensorType
 from . import joins, masks, traits
-from .values import Either, Many, Opaque, Scalar, Sequence, Tensor, Unknown, Untyped, Value
+from .values import Either, Library, Many, Opaque, Scalar, Sequence, Tensor, Unknown, Untyped, Value
 from .walk import Walk
 
 A_NUMBER = "a Python parameter without a default"
@@ -73,9 +74,15 @@ def opaque(walk: Walk, name: str, args: list[Value], type: TensorType, node: cst
     library = next((each.library for each in tensors if each.library != "python"), "numpy" if name.startswith("numpy.") else "torch")
     if args and isinstance(args[0], Tensor) and len(tensors) == 1 and _looks_into(name, args):
         return traits.view(walk, op, name, args[0])
-    return traits.made(walk, op, library, name, tensors)
+    made = traits.made(walk, op, library, name, tensors)
+    if library == "torch" and name.rpartition(".")[2] not in FACTORIES and any(map(unknown, args)):
+        # What is not known may be a tensor, on another device and with a gradient.
+        device = None if made.device is None or made.device.default else made.device
+        return walk.own(replace(made, device=device, grad=made.grad or (None if walk.context.grad in (None, "grad") else False)))
+    return made
 
 
+FACTORIES = frozenset(("zeros", "ones", "empty", "rand", "randn", "full", "arange", "linspace", "eye", "randint", "tril_indices", "triu_indices"))
 _VIEWS = frozenset(("view", "transpose", "swapaxes", "movedim", "moveaxis", "permute", "unsqueeze", "squeeze", "expand", "broadcast_to", "narrow", "select",
                     "diagonal", "unfold", "view_as", "expand_as", "detach", "unflatten", "T", "mT"))
 
@@ -228,6 +235,15 @@ def filled(walk: Walk, args, keywords) -> TensorType | None:
 @rule("zeros_like", "ones_like", "empty_like", "rand_like", "randn_like", "full_like")
 def like(walk: Walk, args, keywords) -> TensorType | None:
     return tensor(args)
+
+
+@rule("asarray", "array", "ascontiguousarray", "tensor", "as_tensor", "from_numpy")
+def made_of(walk: Walk, args, keywords) -> TensorType | None:
+    """Of data that is not known: a tensor, of the element type that is asked for."""
+    from .library import dtype_named
+    asked = keywords.get("dtype", args[1] if len(args) > 1 else None)
+    inner = asked.value if isinstance(asked, Scalar) else dtype_named(asked.name) if isinstance(asked, Library) else None
+    return TensorType(None, inner if isinstance(inner, DType) else None) if args and unknown(args[0]) else None
 
 
 @rule("arange", "linspace")

@@ -15,7 +15,7 @@ from ...diagnostics import CuvilError
 from ...ir.dims import Dim, Poly, parse_dim
 from ...ir.types import DType, TensorType
 from ...source import Span
-from . import calls, joins, scope
+from . import calls, joins, objects, scope
 from .documented import documented
 from .facts import Entry
 from .library import dtype_named
@@ -94,7 +94,8 @@ def inputs_of(walk: Walk, function: UserFunction, entry: Entry | None, given: di
         elif isinstance(declared, str):
             names[name] = Unknown(declared, walk.span(parameter))
         else:
-            names[name] = Untyped(name, place, walk.span(parameter))
+            known = objects.of_class(_name(walk, parameter.annotation.annotation)) if parameter.annotation is not None else None
+            names[name] = known or Untyped(name, place, walk.span(parameter))
     alone = walk.assume and not walk.building                # nothing more is given
     if isinstance(parameters.star_arg, cst.Param):
         names[parameters.star_arg.name.value] = Sequence(()) if alone else Unknown("arguments that are not known one by one")

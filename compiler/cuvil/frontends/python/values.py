@@ -140,6 +140,9 @@ class Mapping:
     kind: str = "builtins.dict"
 
 
+OPEN = "a dict with keys that are not known"             # a Mapping's kind
+
+
 @dataclass(frozen=True, eq=False)
 class UserFunction:
     """A function of the workspace, with the values its free names have.
@@ -300,7 +303,8 @@ def describe(value: Value) -> str:
             inner = ", ".join(describe(item) for item in value.items[:8]) + (", ..." if len(value.items) > 8 else "")
             return f"[{inner}]" if value.kind == "list" else f"({inner},)" if len(value.items) == 1 else f"({inner})"
         case Mapping():
-            return "{" + ", ".join(f"{key!r}: {describe(item)}" for key, item in list(value.items.items())[:8]) + "}"
+            return "{" + ", ".join(f"{'?' if value.kind == OPEN and isinstance(key, tuple) else repr(key)}: {describe(item)}"
+                                   for key, item in list(value.items.items())[:8]) + "}"
         case Either(options=options):
             return " or ".join(dict.fromkeys(map(describe, options)))
         case Many(item=item, kind=kind):
