@@ -37,7 +37,8 @@ NO_TENSOR = frozenset(("is_tensor", "no_grad", "inference_mode", "device", "finf
                        "get_default_dtype", "numel", "is_floating_point", "compile", "Generator", "manual_seed", "typename", "enable_grad",
                        "split", "chunk", "unbind", "meshgrid", "tensor_split", "broadcast_tensors", "svd", "allclose", "equal", "is_complex",
                        "set_grad_enabled", "result_type", "promote_types", "can_cast", "broadcast_shapes", "is_nonzero", "unsafe_chunk", "topk", "sort"))
-AMBIGUOUS = frozenset(("index", "count", "copy", "item", "tolist", "size", "dim", "numel", "split", "chunk", "unbind", "is_floating_point", "stride",
+AMBIGUOUS = frozenset(("normal", "uniform", "random", "fill", "zero", "new", "put", "mode", "exponential", "geometric",
+                       "index", "count", "copy", "item", "tolist", "size", "dim", "numel", "split", "chunk", "unbind", "is_floating_point", "stride",
                        "type", "get_device", "is_contiguous", "element_size", "nelement", "ndimension", "topk", "sort", "apply", "numpy", "format",
                        "data_ptr", "storage", "untyped_storage", "register_hook", "backward", "is_complex", "tensor_split", "to", "float", "half",
                        "eval", "pop", "update", "get", "items", "append", "extend", "max", "min", "sum", "mean", "all", "any", "replace", "lower"))
