@@ -99,14 +99,15 @@ def _by_names(facts: FileFacts) -> Iterator[Diagnostic]:
 
 def _by_order(facts: FileFacts) -> Iterator[Diagnostic]:
     """`n, h, w, c = x.shape` and then `x.reshape(n, c, h, w)`: by the text, where nothing is known of x."""
-    from cuvil.frontends.python.values import Unknown
+    from cuvil.frontends.python.values import Tensor
     for call in nodes(facts, _UNPACKED, cst.Call):
         match call:
             case cst.Call(func=cst.Attribute(value=cst.Name(value=name) as base, attr=cst.Name(value="reshape" | "view")), args=args) if len(args) >= 2 and all(
                     isinstance(arg.value, cst.Name) for arg in args):
                 sizes = [arg.value.value for arg in args]
                 unpacked = assignment_of(facts, call, sizes[0])
-                if unpacked is None or value_of(facts, facts.module.span(base)) is not None and not isinstance(value_of(facts, facts.module.span(base)), Unknown):
+                value = value_of(facts, facts.module.span(base))
+                if unpacked is None or isinstance(value, Tensor) and value.type.shape is not None:
                     continue
                 found = re.fullmatch(rf"\(?([\w, ]+)\)? = {name}\.shape", facts.module.code(unpacked))
                 names = [each.strip() for each in found[1].split(",")] if found is not None else []
