@@ -28,8 +28,8 @@ from .walk import Frame, OutOfBudget, Walk
 from .workspace import Namespace, Workspace
 
 FACT_STEPS = 20_000                            # that a walk of one function may take
-FILE_STEPS, PLAIN_STEPS = 400_000, 40_000      # that all functions of a file share: those that mention tensors, and the others
-LEAST = 400
+FILE_STEPS, PLAIN_STEPS = 120_000, 8_000      # that all functions of a file share: those that mention tensors, and the others
+LEAST = 100, 1_500
 MANY = 600                                     # definitions of a file beyond which positions are not kept
 TENSOR_WORDS = ("torch", "np.", "numpy", "cv2", "nn.", "F.", "jnp", "Tensor", "einops", "cuvil", "cu.", ".shape", "[...,", "[:, ", ".view(", ".reshape(", ".mean(",
                 "softmax", "matmul", ".sum(", "tensor", "logits", "def forward", "def __call__", "%", ".format(", 'f"', "f'", "==", "logg")
@@ -108,7 +108,7 @@ class Analyzer:
                 continue                                   # a caller brought what there is to know
             known = before.get(entry)
             if known is None or not self.workspace.unchanged(known.used):
-                steps = FACT_STEPS if assumed.makes_a_model(entry) else budget(namespace, entry)
+                steps = FACT_STEPS if assumed.makes_a_model(entry) or entry.owner else budget(namespace, entry)
                 known = assumed.brought(self.workspace, namespace, entry, steps)
             now[entry] = known
             for definition, values in known.seen.items():
@@ -180,8 +180,9 @@ def budget(namespace: Namespace, definition: Definition) -> int:
     if namespace.shares is None:
         functions = [d for d in namespace.syntax.definitions if d.kind == "function"]
         of_tensors = sum(mentions_tensors(d) for d in functions)
-        namespace.shares = tuple(min(FACT_STEPS, max(LEAST, total >> max(count - 1, 0).bit_length()))
-                                 for total, count in ((PLAIN_STEPS, len(functions) - of_tensors), (FILE_STEPS, of_tensors)))
+        counts = len(functions) - of_tensors, of_tensors
+        namespace.shares = tuple(min(FACT_STEPS, max(least, total >> max(count // 2, 0).bit_length()))
+                                 for total, count, least in zip((PLAIN_STEPS, FILE_STEPS), counts, LEAST))
     return namespace.shares[mentions_tensors(definition)]
 
 

@@ -34,7 +34,9 @@ _OF_TENSORS = ("torch.nn.functional.", "torch.softmax", "torch.matmul", "torch.r
 NOT_ONE_TENSOR = frozenset(("max", "min", "sort", "topk", "median", "nanmedian", "mode", "kthvalue", "cummax", "cummin", "unique", "unique_consecutive",
                             "split", "chunk", "unbind", "tensor_split", "svd", "qr", "eig", "eigh", "slogdet", "meshgrid", "broadcast_tensors", "aminmax",
                             "std_mean", "var_mean", "size", "stride", "numel", "item", "tolist", "nonzero", "where", "histogram", "modf", "divmod", "shape",
-                            "multi_head_attention_forward", "MultiheadAttention", "LSTM", "GRU", "RNN"))
+                            "multi_head_attention_forward", "MultiheadAttention", "LSTM", "GRU", "RNN", "LSTMCell", "lstm_cell", "frexp", "inv_ex",
+                            "cholesky_ex", "lu", "lu_factor", "lstsq", "svd_lowrank", "pca_lowrank", "triangular_solve", "gradient", "hsplit", "vsplit",
+                            "dsplit", "split_with_sizes", "array_split", "unravel_index", "broadcast_arrays", "tril_indices", "triu_indices"))
 
 
 class Silent(Exception):

@@ -14,6 +14,7 @@ from typing import Any
 import libcst as cst
 
 from ...cst import Definition, Module, parse
+from ...places import Places
 from ...source import Source
 from .targets import DEFAULT_TARGETS, Targets
 from .values import Library
@@ -29,12 +30,11 @@ class Workspace:
     def __init__(self, root: str | Path = ".", targets: Targets = DEFAULT_TARGETS) -> None:
         self.root = Path(root)
         self.targets = targets
-        self._real_root = self.root.resolve()
+        self.places = Places(root)
         self._namespaces: dict[str, Namespace] = {}
         self._stamps: dict[str, tuple[int, int]] = {}
         self._opened: set[str] = set()
         self._fresh: dict[str, Namespace | None] = {}      # looked at since `look_again`
-        self._resolved: dict[tuple[str, str, int], str | None] = {}
         self._imports: dict[str, set[tuple[str, str, int]]] = {}           # what was looked for on behalf of each file
         self.looks = 0
         self.prototypes: dict[tuple[str, str], Any] = {}   # kept by prototypes.py
@@ -43,12 +43,12 @@ class Workspace:
     def look_again(self) -> None:
         """Files may have changed: ask the disk once more. Until then a file or a place is looked at once."""
         self._fresh.clear()
-        self._resolved.clear()
+        self.places.forget()
         self.looks += 1
 
     def asked(self, path: str) -> tuple[frozenset[str], frozenset[tuple[str, str, int]]]:
         """What the facts of a file hang on beside its text, right after they were made: the files that were read for them, and the
-        modules that were looked for, as arguments of `place`. While all these are the same, so are the facts."""
+        modules that were looked for, as arguments of `Places.place`. While all these are the same, so are the facts."""
         files = frozenset(self._fresh) - {path}
         return files, frozenset(looked for name in (path, *files) for looked in self._imports.get(name, ()))
 
@@ -108,39 +108,7 @@ class Workspace:
         """The path of a module named by an import in a file, if it lies under the root. Relative imports count from the file."""
         key = dotted, importer.rpartition("/")[0], level
         self._imports.setdefault(importer, set()).add(key)
-        return self.place(*key)
-
-    def place(self, dotted: str, folder: str, level: int) -> str | None:
-        """The same for any file in a folder."""
-        key = dotted, folder, level
-        if key not in self._resolved:
-            self._resolved[key] = self._resolve(dotted, Path(folder), level)
-        return self._resolved[key]
-
-    def _resolve(self, dotted: str, base: Path, level: int) -> str | None:
-        parts = [part for part in dotted.split(".") if part]
-        if level:
-            for _ in range(level - 1):
-                base = base.parent
-            return self._module(base, parts)
-        for start in dict.fromkeys((base, self.root, self.root / "src")):
-            found = self._module(start, parts)
-            if found is not None:
-                return found
-        return None
-
-    def _module(self, base: Path, parts: list[str]) -> str | None:
-        place = base.joinpath(*parts)
-        for candidate in (place.with_suffix(".py") if parts else None, place / "__init__.py"):
-            if candidate is not None and candidate.is_file() and self._inside(candidate):
-                return str(candidate)
-        return None
-
-    def _inside(self, path: Path) -> bool:
-        try:
-            return path.resolve().is_relative_to(self._real_root)
-        except OSError:
-            return False
+        return self.places.place(*key)
 
 
 class Namespace:
