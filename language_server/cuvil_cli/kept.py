@@ -16,6 +16,7 @@ from pathlib import Path
 
 from cuvil.artifact import cache
 from cuvil.diagnostics import Diagnostic, Evidence, Fix
+from cuvil.places import Places
 from cuvil.source import Edit, Span
 
 from . import files
@@ -34,9 +35,9 @@ class Store:
     def __init__(self, root: Path, rules: object) -> None:
         import cuvil_ide
         self._key = cache.key("lint", str(VERSION), cache.stamps(Path(cuvil_ide.__file__).parent), os.getcwd(), str(root), repr(rules))
-        self._root, self._started = root, time.time()
+        self._started = time.time()
         self._answers: dict[Question, str] = {}
-        self._places = None
+        self._places = Places(root)
         self._questions: list[Question] = []
         self._ids: dict[Question, int] = {}
         self._entries: dict[str, list] = {}
@@ -108,14 +109,8 @@ class Store:
     def _answer(self, question: Question) -> str:
         known = self._answers.get(question)
         if known is None:
-            known = self._answers[question] = self._place(*question) if len(question) == 3 else _content(question[0])
+            known = self._answers[question] = (self._places.place(*question) or "-") if len(question) == 3 else _content(question[0])
         return known
-
-    def _place(self, dotted: str, folder: str, level: int) -> str:
-        if self._places is None:
-            from cuvil.frontends.python.workspace import Workspace
-            self._places = Workspace(self._root)
-        return self._places.place(dotted, folder, level) or "-"
 
     def _settled(self, path: str) -> bool:
         try:
