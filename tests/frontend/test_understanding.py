@@ -1,0 +1,243 @@
+"""How far facts go through code as people write it: one test for each kind, from the common to the odd."""
+import textwrap
+
+from cuvil.frontends.python import Workspace, understood
+from cuvil.frontends.python.values import describe
+from cuvil.source import Source
+
+HEAD = "import functools\nimport torch\nimport torch.nn as nn\nimport torch.nn.functional as F\nfrom torch import Tensor\nfrom jaxtyping import Float\n"
+
+
+def shown(code: str, name: str) -> dict[str, str]:
+    """The names that a function binds, with what is known of them when all that callers bring is counted."""
+    source = Source("file.py", HEAD + textwrap.dedent(code))
+    facts = understood(source, Workspace("."))
+    return {source.slice(e.span): describe(e.value) for e in facts.function(name).expressions if e.node == "Name"}
+
+
+def test_a_tensor_that_may_be_absent_is_one_where_it_is_used():
+    found = shown("""
+        def f(x: Float[Tensor, "n 4"], bias: Float[Tensor, "4"] | None = None):
+            if bias is None:
+                bias = torch.zeros(4)
+            y = x + bias
+            return y
+    """, "f")
+    assert found["y"] == "f32[n, 4]"
+
+
+def test_what_two_branches_bind_keeps_what_they_share():
+    found = shown("""
+        def f(x: Float[Tensor, "n 4"], flag):
+            if flag:
+                y = x[:, :2]
+            else:
+                y = x.repeat(2, 1)
+            z = y.sum(0) if flag else None
+            return y, z
+    """, "f")
+    assert found["y"] == "f32[n2, n3]" and found["z"].startswith("f32[n") and found["z"].endswith("or None")
+
+
+def test_one_of_two_modules_is_called_as_each():
+    found = shown("""
+        class Block(nn.Module):
+            def __init__(self, dim: int, norm, gate=None):
+                super().__init__()
+                self.norm = nn.LayerNorm(dim) if norm else nn.Identity()
+                self.act = (gate or nn.GELU)()
+            def forward(self, x: Float[Tensor, "b t 8"]):
+                y = self.act(self.norm(x))
+                return y
+    """, "Block.forward")
+    assert found["y"] == "f32[b, t, 8]"
+
+
+def test_blocks_of_an_unknown_number_are_walked_as_one():
+    found = shown("""
+        class Model(nn.Module):
+            def __init__(self, config):
+                super().__init__()
+                self.layers = nn.ModuleList([nn.Linear(config.width, config.width) for _ in range(config.depth)])
+            def forward(self, x: Float[Tensor, "b t c"]):
+                kept = ()
+                for i, layer in enumerate(self.layers):
+                    kept = kept + (x,)
+                    x = layer(x)
+                y = x
+                return y, kept
+    """, "Model.forward")
+    assert found["y"].startswith("f32[b, t, ")
+
+
+def test_a_loop_that_changes_the_rank_leaves_it_open():
+    found = shown("""
+        def f(x: Float[Tensor, "n 4"], steps):
+            for _ in range(steps):
+                x = x.unsqueeze(0)
+            y = x
+            return y
+    """, "f")
+    assert found["y"] == "f32[...]"
+
+
+def test_break_in_a_loop_is_one_of_its_ends():
+    found = shown("""
+        def f(x: Float[Tensor, "n 4"], steps, test):
+            for _ in range(steps):
+                if test(x):
+                    x = x.long()
+                    break
+            y = x
+            return y
+    """, "f")
+    assert found["y"] == "?[n, 4]"
+
+
+def test_a_layer_of_unknown_size_has_a_size():
+    found = shown("""
+        class Head(nn.Module):
+            def __init__(self, config):
+                super().__init__()
+                self.out = nn.Linear(config.hidden, config.table["classes"])
+            def forward(self, x: Float[Tensor, "b t c"]):
+                y = self.out(x)
+                return y
+    """, "Head.forward")
+    assert found["y"] == "f32[b, t, out_features]"
+
+
+def test_classes_that_derive_from_layers_are_layers():
+    found = shown("""
+        class Norm(nn.LayerNorm):
+            def __init__(self, channels, **kwargs):
+                super().__init__(channels, **kwargs)
+            def forward(self, x):
+                return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+        class Stack(nn.Sequential):
+            def __init__(self, dim):
+                super().__init__(nn.Linear(4, dim), nn.ReLU())
+                self.add_module("last", nn.Linear(dim, 2))
+                self.norm = Norm(2)
+        def f(x: Float[Tensor, "n 4"]):
+            y = Stack(16)(x)
+            return y
+    """, "f")
+    assert found["y"] == "f32[n, 2]"
+
+
+def test_decorators_that_pass_on_are_seen_through_and_others_are_not():
+    found = shown("""
+        def logged(prefix):
+            def around(func):
+                @functools.wraps(func)
+                def inner(*args, **kwargs):
+                    print(prefix)
+                    return func(*args, **kwargs)
+                return inner
+            return around
+        def doubled(func):
+            def inner(*args):
+                return func(*args), 2
+            return inner
+        @logged("half")
+        def half(x):
+            return x[:, :2]
+        @doubled
+        def both(x):
+            return x[:, :2]
+        def f(x: Float[Tensor, "n 4"]):
+            y = half(x)
+            z = both(x)
+            return y, z
+    """, "f")
+    assert found["y"] == "f32[n, 2]" and found["z"] == "unknown"
+
+
+def test_partial_and_arguments_that_are_not_all_known():
+    found = shown("""
+        def scaled(x, by=2.0, axis=None):
+            if axis is not None:
+                return x.sum(axis)
+            return x * by
+        def f(x: Float[Tensor, "n 4"], **kwargs):
+            y = functools.partial(scaled, by=3.0)(x)
+            z = scaled(x, axis=None, **kwargs)
+            return y, z
+    """, "f")
+    assert found["y"] == "f32[n, 4]"
+
+
+def test_match_joins_its_cases():
+    found = shown("""
+        def f(x: Float[Tensor, "n 4"], mode):
+            match mode:
+                case "mean":
+                    y = x.mean(0)
+                case _:
+                    y = x[0]
+            return y
+    """, "f")
+    assert found["y"] == "f32[4]"
+
+
+def test_callers_in_the_file_bring_what_a_function_does_not_say():
+    code = """
+        class Attention(nn.Module):
+            def __init__(self, dim, heads=4):
+                super().__init__()
+                self.heads, self.qkv, self.proj = heads, nn.Linear(dim, dim * 3), nn.Linear(dim, dim)
+            def forward(self, x, mask=None):
+                B, N, C = x.shape
+                q, k, v = self.qkv(x).reshape(B, N, 3, self.heads, C // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
+                attn = (q @ k.transpose(-2, -1)).softmax(dim=-1)
+                x = (attn @ v).transpose(1, 2).reshape(B, N, C)
+                return self.proj(x)
+        class Mlp(nn.Module):
+            def __init__(self, dim):
+                super().__init__()
+                self.fc = nn.Linear(dim, dim)
+            def forward(self, x):
+                y = self.fc(x)
+                return y
+        class Model(nn.Module):
+            def __init__(self, dim=64, depth=3):
+                super().__init__()
+                self.embed = nn.Conv2d(3, dim, 16, 16)
+                self.blocks = nn.Sequential(*[nn.Sequential(Attention(dim), Mlp(dim)) for _ in range(depth)])
+            def forward(self, x):
+                x = self.embed(x).flatten(2).transpose(1, 2)
+                return self.blocks(x)
+    """
+    assert shown(code, "Attention.forward")["attn"] == "f32[B, 4, N, N]" and shown(code, "Mlp.forward")["y"].startswith("f32[n, ")
+
+
+def test_documented_shapes_are_shown_and_ground_no_finding():
+    code = '''
+        class Encoder(nn.Module):
+            def forward(self, hidden_states: torch.Tensor, lengths):
+                """
+                Args:
+                    hidden_states (`torch.FloatTensor` of shape `(batch_size, seq_len, width)`): the input
+                    lengths: shape (batch_size, 2)
+                """
+                y = hidden_states.softmax(dim=-1)
+                z = hidden_states.sum(5)
+                return y, z
+    '''
+    assert shown(code, "Encoder.forward")["y"] == "f32[hidden_states0, hidden_states1, hidden_states2]"
+    source = Source("file.py", HEAD + textwrap.dedent(code))
+    assert understood(source, Workspace(".")).function("Encoder.forward").problems == ()
+
+
+def test_callers_that_disagree_leave_open_where_they_do():
+    code = """
+        def half(x):
+            y = x * 0.5
+            return y
+        def f(a: Float[Tensor, "n 4"]):
+            return half(a)
+        def g(b: Float[Tensor, "n 8"]):
+            return half(b)
+    """
+    assert shown(code, "half")["y"] == "f32[n, axis1]"
