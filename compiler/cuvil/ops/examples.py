@@ -18,7 +18,7 @@ from .layers import LAYERS, Layer, MadeLayer
 from .meaning import round_bf16
 
 METHODS = {"torch": "torch.Tensor.", "numpy": "numpy.ndarray."}
-ATTRIBUTES = frozenset(("shape", "T", "mT", "mH", "ndim", "dtype", "data", "size"))     # of an ndarray; a tensor's `size` is a method
+ATTRIBUTES = frozenset(("shape", "T", "mT", "mH", "H", "real", "imag", "ndim", "dtype", "data", "size"))     # of an ndarray; a tensor's `size` is a method
 
 
 def all_examples() -> Iterator[tuple[str, Example]]:

@@ -245,6 +245,14 @@ def matrix_transpose(b: Builder, x):
     return transpose(b, x, -1, -2)
 
 
+@spelled("torch.Tensor.H")
+def hermitian(b: Builder, x):
+    """Of real matrices the transpose."""
+    if len(shape_of(x)) not in (0, 2):
+        raise TypeRuleError(f".H of {x.type}", "a matrix; for batches of matrices .mH")
+    return reversed_axes(b, x)
+
+
 @spelled("torch.t", "torch.Tensor.t")
 def t(b: Builder, input):
     if len(shape_of(input)) > 2:

@@ -106,7 +106,7 @@ def _of_tensor(walk: Walk, value: Tensor, name: str, node: cst.CSTNode) -> Value
         return Scalar(Opaque("device", like))
     if name in OPAQUE:
         return Scalar(Opaque(name))
-    if name in ("T", "mT", "H", "mH", "real") and f"{home}.{name}" in SPELLINGS:
+    if name in ("T", "mT", "H", "mH", "real", "imag") and f"{home}.{name}" in SPELLINGS:
         return apply(walk, f"{home}.{name}", [value], {}, node, f".{name}")
     if name == "size" and value.library == "numpy":
         return Scalar(value.type.numel) if value.type.shape is not None else walk.unknown("the shape of a tensor is not known", node)

@@ -121,6 +121,6 @@ def angle(b: Builder, input):
     return TensorType(input.type.shape, floats(b, input))
 
 
-@typed("torch.real", "numpy.real", "numpy.imag")
+@typed("torch.real", "torch.Tensor.real", "numpy.real", "numpy.imag", "numpy.ndarray.real", "numpy.ndarray.imag")
 def real(b: Builder, input):
     return input.type
