@@ -144,3 +144,43 @@ def test_fingerprints_survive_edits_elsewhere(tmp_path, monkeypatch):
 
 def test_every_format_is_a_module():
     assert set(FORMATS) == {"text", "concise", "json", "json-lines", "sarif", "github", "gitlab", "junit", "rdjson"}
+
+
+def test_concise(findings):
+    assert render("concise", findings).splitlines() == [
+        "src/loss.py:3:9: warning CUV108 outer-broadcast: (N, 1) - (N,) is (N, N) which is then averaged",
+        "src/loss.py:4:7: error CUV941 format-of-tensor: %d of a tensor, 100% wrong",
+        "2 findings (1 proved, 1 likely) in 2 files."]
+
+
+def test_gitlab(findings):
+    first, second = json.loads(render("gitlab", findings))
+    assert first["location"] == {"path": "src/loss.py", "positions": {"begin": {"line": 3, "column": 9}, "end": {"line": 3, "column": 24}}}
+    assert (first["check_name"], first["severity"], second["severity"]) == ("CUV108", "major", "critical")
+    assert first["fingerprint"] == findings.fingerprints[BROADCAST] != second["fingerprint"]
+    assert "\n" not in first["description"]
+
+
+# Columns count bytes: 值 takes three.
+def test_rdjson(findings):
+    document = json.loads(render("rdjson", findings))
+    first, second = document["diagnostics"]
+    assert document["source"]["name"] == "cuvil" and (first["severity"], second["severity"]) == ("WARNING", "ERROR")
+    assert first["suggestions"] == [{"range": {"start": {"line": 3, "column": 9}, "end": {"line": 3, "column": 15}}, "text": "scores.squeeze(-1)"}]
+    assert [r["message"] for r in first["relatedLocations"]] == ["f32[N]", "f32[N, 1]"]
+    assert second["location"]["range"]["start"] == {"line": 4, "column": 9}
+
+
+def test_problems_are_in_every_format(tmp_path):
+    problem = Diagnostic("CUV004", "unreadable-file", "unreadable-file", "not utf-8", Span("a.py", 1, 0, 1, 0), severity="error")
+    for name in FORMATS:
+        assert "not utf-8" in render(name, Findings((FileResult("a.py", problem=problem),), tmp_path, lambda p: None)), name
+
+
+# The pages behind findings come with the package; nothing that leaves this machine points to them.
+def test_pages(findings):
+    from pathlib import Path
+    from urllib.parse import unquote, urlsplit
+    page = json.loads(render("json", findings))["findings"][0]["url"]
+    assert Path(unquote(urlsplit(page).path)).read_text(encoding="utf-8").startswith("# CUV108 outer-broadcast")
+    assert all("file://" not in render(name, findings).replace(findings.root.as_uri(), "") for name in ("sarif", "gitlab", "rdjson", "github", "junit"))

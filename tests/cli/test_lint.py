@@ -261,3 +261,19 @@ def test_quiet_in_pipes(cuvil, write):
 
 def test_module_entry_is_the_command(process):
     assert process("--version").out.startswith("cuvil ")
+
+
+def test_min_certainty(cuvil, write):
+    write("a.py", BROADCAST + MISMATCH.replace("import torch\n", "").replace("def f", "def g"))
+    def certainties(*arguments):
+        return sorted(f["certainty"] for f in findings(cuvil("lint", "a.py", "--format", "json", *arguments)))
+    assert certainties() == certainties("--min-certainty", "likely") == ["likely", "proved"]
+    assert certainties("--min-certainty", "proved") == ["proved"]
+    write("pyproject.toml", "[tool.cuvil]\nmin-certainty = 'proved'\n")
+    assert certainties() == ["proved"] and certainties("--min-certainty", "hint") == ["likely", "proved"]
+
+
+def test_statistics_count_by_rule(cuvil, write):
+    write("a.py", MISMATCH + CONSTANT + CONSTANT.replace("def f", "def g"))
+    lines = [line.split() for line in cuvil("lint", "a.py", "--statistics").out.splitlines()]
+    assert lines == [["count", "code", "name"], ["2", "CUV961", "constant-comparison"], ["1", "CUV101", "matmul-shape-mismatch"]]

@@ -17,6 +17,6 @@ COMMANDS = {
     "report": "write the panels of a file as one offline HTML page",
     "studio": "open the panels in a browser",
     "lsp": "run the language server on standard input and output",
-    "cache": "show or clear the cache of compiled objects",
+    "cache": "show or clear the cache of compiled objects and lint results",
     "doctor": "check that everything Cuvil needs is there and works",
 }

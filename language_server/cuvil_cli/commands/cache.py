@@ -1,4 +1,4 @@
-"""Show or clear the cache of compiled objects. Everything in it can be made again; it also empties itself above a size bound."""
+"""Show or clear the cache of compiled objects and lint results. Everything in it can be made again; it also empties itself above a size bound."""
 from __future__ import annotations
 
 import argparse
