@@ -15,6 +15,8 @@ CASES = [
     ("nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2), 2)(torch.zeros(5, 2, 8))", "f32[5, 2, 8]"),
     ("np.median(np.zeros((2, 3), np.float32), axis=0)", "f32[3]"), ("torch.nn.functional.pad(torch.zeros(1, 3, 4, 4), (1, 1), mode='reflect')", "f32[1, 3, 4, 6]"),
 ]
+CASES += [("nn.utils.parametrizations.weight_norm(nn.Conv1d(3, 4, 3))(torch.zeros(2, 3, 9))", "f32[2, 4, 7]"),
+          ("nn.utils.remove_weight_norm(nn.utils.weight_norm(nn.Linear(3, 4)))(torch.zeros(2, 3))", "f32[2, 4]")]
 WRONG = [("nn.LSTM(3, 4)(torch.zeros(5, 2, 7))", "the last axis has 7 features, input_size is 3"), ("torch.linalg.inv(torch.zeros(2, 3))", "2 rows and 3 columns"),
          ("torch.topk(torch.zeros(4), 5)", "topk of 5 elements on axis -1 of f32[4], which has 4"), ("torch.zeros(4)[torch.zeros(2)]", "an index of f32[2]"),
          ("nn.MultiheadAttention(8, 2)(torch.zeros(5, 2, 8), torch.zeros(6, 3, 8), torch.zeros(6, 3, 8))", "the batches have sizes 2 and 3 on axis 1")]

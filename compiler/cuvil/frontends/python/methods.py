@@ -246,3 +246,15 @@ def _of_modules(name: str, take) -> None:
 _of_modules("items", lambda key, value: Sequence((key, value)))
 _of_modules("values", lambda key, value: value)
 _of_modules("keys", lambda key, value: key)
+
+
+@python(*(f"torch.nn.utils.{name}" for name in (
+    "weight_norm", "spectral_norm", "remove_weight_norm", "remove_spectral_norm", "parametrizations.weight_norm", "parametrizations.spectral_norm",
+    "parametrizations.orthogonal", "parametrize.remove_parametrizations")))
+def reparametrised(walk: Walk, args, keywords, node) -> Value | None:
+    """The module itself, whose weight is computed from others from now on: of the same type, but not one that is compiled."""
+    module = args[0] if args else keywords.get("module")
+    if not isinstance(module, Instance):
+        return None
+    module.assumed = "weight, which is computed from others,"
+    return module
