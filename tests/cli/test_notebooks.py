@@ -35,6 +35,16 @@ def test_every_format_names_the_file(cuvil, write, format, words):
     assert words in cuvil("lint", "train.ipynb", "--format", format).out
 
 
+def test_sarif_of_a_notebook_is_valid(cuvil, write):
+    model = pytest.importorskip("pydantic_sarif.model")
+    write("train.ipynb", notebook(*CELLS))
+    text = cuvil("lint", "train.ipynb", "--format", "sarif").out
+    model.StaticAnalysisResultsFormatSarifVersion210JsonSchema.model_validate_json(text)
+    results = json.loads(text)["runs"][0]["results"]
+    assert all(r["locations"][0]["logicalLocations"] == [{"name": "cell 2", "kind": "cell"}] and r["message"]["text"].startswith("cell 2: ") for r in results)
+    assert [r["logicalLocations"][0]["name"] for r in results[1]["relatedLocations"]] == ["cell 1", "cell 2"]
+
+
 def test_fixes_are_written_into_their_cell(cuvil, write):
     before = notebook("x = 1", "# é\nflag = None == None\n", "other = None == None")
     path = write("train.ipynb", before)
