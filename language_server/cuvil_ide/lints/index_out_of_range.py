@@ -37,6 +37,9 @@ VALID = (
     "import torch\nfrom torch import nn\n\ndef f():\n    return nn.Embedding(10, 4)(torch.tensor([3, 12]).clamp(max=9))\n",
     _HF + "tok.add_special_tokens({\"pad_token\": \"[PAD]\"})\nmodel.resize_token_embeddings(len(tok))\n",
     _HF + "tok.pad_token = tok.eos_token\n",
+    # A placeholder that another method replaces.
+    "import torch\nfrom torch import nn\n\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.table = torch.zeros(1, 3)\n\n"
+    "    def fill(self, n: int):\n        self.table = torch.zeros(n, 3)\n\n    def last(self):\n        return self.table[5]\n",
     "import torch\n\ndef f(widths=(4, 8)):\n    return [torch.zeros(widths[i + 1]) for i in range(len(widths))]\n",
 )
 INVALID = (
