@@ -45,6 +45,7 @@ def test_the_wheel_holds_four_packages_the_panels_and_the_licence():
     assert any(name.startswith("cuvil_cli/studio/") and name.endswith(".js") for name in names)
     assert any(name.startswith("cuvil/runtime/") and name.endswith(".c") for name in names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert "cuvil/rules/outer-broadcast.md" in names, "the page behind the code of a finding"
     assert not [name for name in names if "test" in name.lower() or "node_modules" in name]
 
 
