@@ -55,7 +55,7 @@ _MODEL = re.compile(r"\b\w*(?:Model|LM)\w*\.from_pretrained\(")
 
 @flow.once
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
-    yield from (finding for finding in report(facts, RULE) if " of a sequence of " not in finding.message)
+    yield from (finding for finding in report(facts, RULE) if " of a sequence of " not in finding.message and " for ?[" not in finding.message)
     for function, op in flow.ops(facts, "take"):
         table, index = flow.operand(function, op), flow.operand(function, op, 1)
         rows, axis = table.type.shape, op.attr("axis")

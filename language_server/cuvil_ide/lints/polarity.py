@@ -77,6 +77,8 @@ def _compared(facts: FileFacts, mask: Mask | None, left: cst.BaseExpression, ope
     from cuvil.frontends.python.values import Mask
     number = right.value if isinstance(right, (cst.Integer, cst.Float)) else right.value if isinstance(right, cst.Name) and right.value in ("True", "False") else None
     if mask is not None and mask.form != "additive" and mask.keep is not None and number is not None:
+        if not mask.form and number in ("0", "0.0"):
+            return None                                    # an attention_mask inside a model may be additive: 0 keeps there
         one, zero = number in ("1", "1.0", "True"), number in ("0", "0.0", "False")
         if operator == "Equal" and one or operator in ("NotEqual", "GreaterThan") and zero:
             return replace(mask, form="bool")
