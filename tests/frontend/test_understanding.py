@@ -241,3 +241,10 @@ def test_callers_that_disagree_leave_open_where_they_do():
             return half(b)
     """
     assert shown(code, "half")["y"] == "f32[n, axis1]"
+
+
+def test_names_that_a_star_brings(tmp_path):
+    (tmp_path / "layers.py").write_text(HEAD + "def half(x):\n    return x[:, :2]\n")
+    source = Source(str(tmp_path / "model.py"), HEAD + 'from layers import *\ndef f(x: Float[Tensor, "n 4"]):\n    y = half(x)\n    return y\n')
+    facts = understood(source, Workspace(tmp_path))
+    assert {source.slice(e.span): describe(e.value) for e in facts.function("f").expressions if e.node == "Name"}["y"] == "f32[n, 2]"

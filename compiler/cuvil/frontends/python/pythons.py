@@ -82,6 +82,16 @@ def partial(walk: Walk, args, keywords, node) -> Value | None:
     return Partial(args[0], tuple(args[1:]), tuple(keywords.items())) if args and not isinstance(args[0], (Unknown, Untyped)) else None
 
 
+@python("itertools.repeat")
+def repeat(walk: Walk, args, keywords, node) -> Value | None:
+    match args:
+        case [value, Scalar(value=int() as times)] if 0 <= times <= 256:
+            return Sequence((value,) * times)
+        case [value, *_]:
+            return Many(value, "tuple")
+    return None
+
+
 # --- builtins -------------------------------------------------------------------------------------------------------
 
 @python("builtins.len")

@@ -43,6 +43,11 @@ def global_value(walk: Walk, namespace: Namespace, word: str, node: cst.CSTNode 
         walk.constants[key] = value
         return value
     if not found:
+        for home, level in namespace.stars:               # from .activations import *
+            path = walk.workspace.resolve(home, namespace.path, level)
+            other = walk.workspace.namespace(path) if path is not None and path != namespace.path else None
+            if other is not None and not word.startswith("_") and other.find(word):
+                return global_value(walk, other, word, node)
         return Library(f"builtins.{word}") if hasattr(builtins, word) else walk.unknown("a name that is not defined here", node)
     walk.constants[key] = Unknown("a definition that needs itself")
     used, walk.used = walk.used, {}

@@ -21,6 +21,7 @@ from .values import Library
 
 SIZE_LIMIT = 4_000_000                        # characters; a larger file is not a program
 _NAME = re.compile(r"[^\W\d]\w*")
+_STAR = re.compile(r"^from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]+\*", re.MULTILINE)
 _COMPOUND = re.compile(r"\s*(?:if|try|with|for|while|match|async)\b")
 
 
@@ -156,6 +157,11 @@ class Namespace:
         if definition.kind != "statement":
             return definition.name == name
         return not word or word in definition.text and word in bound_names(definition)
+
+    @cached_property
+    def stars(self) -> tuple[tuple[str, int], ...]:
+        """Modules all of whose names are imported: (dotted name, leading dots)."""
+        return tuple((match[2], len(match[1])) for match in _STAR.finditer(self.source.text)) if "import *" in self.source.text else ()
 
     @cached_property
     def library(self) -> str:
