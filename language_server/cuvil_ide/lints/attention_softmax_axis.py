@@ -32,6 +32,8 @@ _START = "import torch\n\ndef attend(q: torch.Tensor, k: torch.Tensor, v: torch.
 VALID = (
     _START + "    w = (q @ k.transpose(1, 2)).softmax(dim=-1)\n    return w @ v, w\n",
     _START + "    return (k @ q.transpose(1, 2)).softmax(dim=1).transpose(1, 2) @ v\n",
+    # A step of an iteration for the inverse.
+    _START + "    w = (q @ q.transpose(1, 2)).softmax(dim=-1)\n    z = w.transpose(1, 2)\n    return z @ (2 * w - w @ z)\n",
     # Slot attention: a softmax over slots, and a mean over what each of them won.
     _START + "    w = (q @ k.transpose(1, 2)).softmax(dim=1) + 1e-8\n    w = w / w.sum(dim=-1, keepdim=True)\n    return w @ v\n",
 )
@@ -54,11 +56,24 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
             continue
         for user, place, axis in carried(function, op, op.attr("axis")):
             last = _summed(function, user, place)
-            if last is not None and axis != last:
+            if last is not None and axis != last and not _of_itself(function, user, place, op):
                 span = op.origins[0].span
                 yield RULE.finding(f"softmax along axis {op.attr('axis')} of scores {flow.shape(op)}, and the product with the values sums over axis {last}: "
                                    "the weights of a query do not sum to one", span, flow.evidence((user, "sums over the last axis")),
                                    _fix(facts, span) if last == rank - 1 and _unmoved(function, op, user) else None)
+
+
+def _of_itself(function: Function, user: Op, place: int, op: Op) -> bool:
+    """The weights are multiplied with something made of them, as an iteration for their inverse does: no values are summed."""
+    todo, seen = [id for at, id in enumerate(user.operands) if at != place], set()
+    while todo and len(seen) < 200:
+        id = todo.pop()
+        if id == op.id:
+            return True
+        if id not in seen:
+            seen.add(id)
+            todo += function.by_id[id].operands
+    return False
 
 
 def _summed(function: Function, user: Op, place: int) -> int | None:
