@@ -120,7 +120,10 @@ def _real(todo: _Pass, op: Op) -> bool:
 
 def _rounded(op: Op, x: Interval) -> Interval:
     dtype, units = op.type.dtype, 0 if op.name in ROUNDED else 4
-    if dtype is None:                                             # as coarse as bfloat16, as small as float16
+    if dtype is None and not units:                               # rounded once, in one of the types: to a neighbour in the coarsest at most
+        each = [(x.lo, x.hi), *(rounding.outward(x.lo, x.hi, kind, 0) for kind in (DType.F16, DType.BF16))]
+        lo, hi = min(lo for lo, _ in each), max(hi for _, hi in each)
+    elif dtype is None:                                           # as coarse as bfloat16, as small as float16
         lo, hi = rounding.outward(x.lo, x.hi, DType.BF16, 4)
         greatest = rounding.limits(DType.F16)[1]
         lo, hi = -inf if lo < -greatest else lo, inf if hi > greatest else hi
@@ -412,6 +415,8 @@ def _opaque(todo: _Pass, op: Op, x: Sequence[Interval]) -> Interval:
     if op.attr("call") == "either":
         return _union(x)
     known = CALLS.get(str(op.attr("call")).rpartition(".")[2])
+    if op.attr("call") in MOVES and len(x) == 1:                  # some of the same numbers
+        return x[0]
     return known if known is not None and (op.type.dtype is None or op.type.dtype.is_float) else of_dtype(op.type.dtype)
 
 
@@ -429,6 +434,7 @@ PROMOTING = frozenset(("add", "sub", "mul", "maximum", "minimum", "select", "neg
 FLOOR = {"exp": 0, "exp2": 0, "sigmoid": 0, "softmax": 0, "sqrt": 0, "rsqrt": 0, "tanh": -1, "erf": -1, "sin": -1, "cos": -1, "expm1": -1, "norm": 0,
          "var": 0, "std": 0, "softplus": 0, "hardsigmoid": 0}
 CEILING = {"sigmoid": 1, "softmax": 1, "tanh": 1, "erf": 1, "sin": 1, "cos": 1, "log_softmax": 0, "logsigmoid": 0, "hardsigmoid": 1}
+MOVES = frozenset(("operator.getitem", *(f"torch.Tensor.{n}" for n in ("reshape", "transpose", "permute", "squeeze", "unsqueeze", "flatten", "expand"))))
 CALLS = {**dict.fromkeys(("rand", "rand_like", "random", "bernoulli", "gumbel_softmax", "hann_window", "ndtr", "ToTensor"), UNIT), "dropout": ANY}
 
 RULES: dict[str, Rule] = {

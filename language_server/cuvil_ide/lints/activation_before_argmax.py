@@ -29,7 +29,7 @@ _START = "import torch\nimport torch.nn.functional as F\n\ndef f(x: torch.Tensor
 VALID = (
     _START + "    return x.argmax(dim=-1)\n",
     _START + "    p = x.softmax(dim=-1)\n    return p, p.argmax(dim=-1)\n",
-    _START + "    return x.softmax(dim=0).argmax(dim=1)\n",
+    _START + "    return x[:, None].softmax(dim=2).argmax(dim=1)\n",
     _START + "    p = x.softmax(-1)\n    best = p.argmax(-1)\n    return {'p': p, 'best': best}\n",
     _START + "    return x.cos().argmax(dim=-1)\n",
     _START + "    return x.softmax(dim=-1).max(dim=-1)\n",

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
 from functools import wraps
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cuvil.diagnostics import Diagnostic, Evidence
 
@@ -65,7 +65,7 @@ def operand(function: Function, op: Op, place: int = 0) -> Op:
 
 def source(function: Function, op: Op, through: Container[str] = LAYOUT) -> Op:
     """What a value is, before ops that only move or convert it."""
-    while op.name in through and op.operands:
+    while op.operands and (op.name in through or op.attr("call") == "operator.getitem" and "slice" in through):
         op = function.by_id[op.operands[0]]
     return op
 
@@ -140,3 +140,30 @@ def ranges(function: Function) -> dict[int, Interval]:
                  if literal[op.id] and op.type.shape != () and any(depth(user) > depth(op) for user in function.users[op.id])}
         kept = function.__dict__["ranges"] = intervals(function, given)
     return kept
+
+
+def node(facts: FileFacts, where: Span, kind: type) -> Any:
+    """The node of this kind that is written exactly there."""
+    found = facts.module.node_at(where.line, where.column)
+    while found is not None and not (isinstance(found, kind) and facts.module.span(found) == where):
+        found = facts.module.parent(found)
+    return found
+
+
+def autocast(facts: FileFacts, where: Span) -> bool:
+    """The place stands in a `with torch.autocast(...)`: what the ops in it compute in is decided there."""
+    import libcst as cst
+    found = facts.module.node_at(where.line, where.column)
+    while found is not None:
+        if isinstance(found, cst.With) and any("autocast" in facts.source.slice(facts.module.span(item.item)) for item in found.items):
+            return True
+        found = facts.module.parent(found)
+    return False
+
+
+def dequantised(function: Function, op: Op) -> Op | None:
+    """The product or quotient by which a difference of codes is scaled, if it is."""
+    for user, _ in uses(function, op, LAYOUT | {"slice"}):
+        if user.name in ("mul", "div") and (user.type.dtype is None or user.type.dtype.is_float):
+            return user
+    return None

@@ -29,7 +29,7 @@ VALID = (
     _START + "    return torch.sigmoid(x).round().to(torch.int64)\n",
     _START + "    return torch.sigmoid(x).bool()\n",
     _START + "    return (x > 0).float().to(torch.uint8)\n",
-    _START + "    return torch.softmax(x, -1).argmax(-1).to(torch.uint8)\n",
+    _START + "    return x.argmax(-1).to(torch.uint8)\n",
     _START + "    return (torch.sigmoid(x) + 0.5).long()\n",
     _START + "    return x.to(torch.uint8)\n",
 )

@@ -39,7 +39,7 @@ INVALID = (
     Invalid(_START + "    d = »a - b«\n    return d ** 2\n", "wraps"),
     Invalid(_START + "    return (»a - b«).astype(np.float32)\n", "uint8"),
     Invalid(_START + "    return (»a - b«) > 30\n", "uint8"),
-    Invalid("import torch\n\ndef f(a: torch.Tensor, b: torch.Tensor):\n    return (»a.byte() - b.byte()«).abs()\n", "uint8"),
+    Invalid("import torch\n\ndef f(a: torch.Tensor, b: torch.Tensor):\n    return (»a.byte() - b.byte()«).float().abs()\n", "uint8"),
 )
 
 _READ = {"abs": "its absolute value is taken", "mul": "it is multiplied", "pow": "it is raised to a power", "lt": "it is compared", "le": "it is compared",
