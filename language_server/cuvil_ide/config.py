@@ -82,7 +82,7 @@ def load(path: str | Path) -> Config:
 def settings(folder: str | Path) -> Config | None:
     """The settings that stand in a folder itself; None where there are none."""
     file = Path(folder) / "pyproject.toml"
-    if not file.is_file():
+    if not os.path.isfile(file):                   # also where it may not be looked at
         return None
     table, notes = _extended(file)
     return None if table is None else _read(table, file, notes)
@@ -105,7 +105,7 @@ def _extended(file: Path) -> tuple[dict[str, _Key] | None, list[Diagnostic]]:
         try:
             document = tomllib.loads(at.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            notes.append(_note(at if at.is_file() else file, "" if at.is_file() else "extend",
+            notes.append(_note(at if os.path.isfile(at) else file, "" if os.path.isfile(at) else "extend",
                                f"cannot read the settings in {at.name}: {getattr(error, 'strerror', None) or error}; defaults are used"))
             return {} if at is file else {name: key for each in reversed(chain) for name, key in each.items()}, notes
         tools = document.get("tool")

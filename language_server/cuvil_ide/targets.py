@@ -69,10 +69,10 @@ def numbers(version: str) -> tuple[int, ...]:
 def _places(folder: str | Path) -> Iterator[Path]:
     """The folder and those above it, up to the root of the repository; without a repository, up to the first with a project's files."""
     above = [Path(os.path.abspath(folder)), *Path(os.path.abspath(folder)).parents]
-    root = next((i for i, place in enumerate(above) if (place / ".git").exists()), None)
+    root = next((i for i, place in enumerate(above) if os.path.exists(place / ".git")), None)
     for i, place in enumerate(above):
         yield place
-        if i == root or root is None and (place / "pyproject.toml").is_file():
+        if i == root or root is None and os.path.isfile(place / "pyproject.toml"):
             return
 
 

@@ -7,8 +7,8 @@ Example: `torch.softmax(q @ k.transpose(-2, -1) / d ** 0.5, dim=-1) @ v`
 Instead: `F.scaled_dot_product_attention(q, k, v)`, with `attn_mask=` for the mask and `scale=` for another factor
 Fix: display: masks and dropout have to be handed over.
 
-Silent when the weights are returned or read elsewhere, when they are dropped out by hand, when the softmax is not over the keys, and in functions that call
-`scaled_dot_product_attention` on another path.
+Silent when the weights are returned or read elsewhere, when they are dropped out by hand, when the softmax is not over the keys, in functions that call
+`scaled_dot_product_attention` on another path, and in those that Cuvil compiles: it fuses what is written out.
 """
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
         home = next((f for f in facts.functions if f.span.encloses(origin.span)), None)
         product = _contracted(function, weights)
         scores = next((op for op in flow.sources(function, flow.operand(function, weights), _STEPS) if op.name == "matmul"), None)
-        if home is None or product is None or scores is None or not _of_keys(function, scores):
+        if home is None or home.entry is not None or product is None or scores is None or not _of_keys(function, scores):
             continue
         text = facts.source.slice(home.span)
         if "scaled_dot_product_attention" in text or weights.label and len(re.findall(rf"\b{re.escape(weights.label)}\b", text)) > 2:
