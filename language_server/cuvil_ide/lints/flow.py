@@ -142,6 +142,18 @@ def ranges(function: Function) -> dict[int, Interval]:
     return kept
 
 
+def zero_times_log(function: Function, op: Op) -> Op | None:
+    """p of a product `p * log(p)` whose p comes close to zero without being known to stay away from it."""
+    for place in (0, 1) if op.name == "mul" and len(op.operands) == 2 else ():
+        log = source(function, operand(function, op, place), {"cast", "broadcast"})
+        if log.name in ("log", "log2"):
+            p, of = (source(function, each, {"cast", "broadcast"}) for each in (operand(function, op, 1 - place), operand(function, log)))
+            known = ranges(function)[p.id]
+            if p is of and known.lo == 0 and known.hi <= 1:
+                return p
+    return None
+
+
 def node(facts: FileFacts, where: Span, kind: type) -> Any:
     """The node of this kind that is written exactly there."""
     found = facts.module.node_at(where.line, where.column)
