@@ -115,6 +115,7 @@ static void make_memory_key(void) { pthread_key_create(&memory_key, free); }
 
 /* At least `size` bytes for the calling thread, aligned to 64, kept and reused until the thread ends. NULL: there are none. */
 CUVIL_HIDDEN void* cuvil_thread_memory(int64_t size) {
+  if (size < 64) size = 64;                      /* of no bytes too there is a block: only NULL means that there are none */
   if ((size_t)size <= memory.size) return memory.block;
   pthread_once(&memory_once, make_memory_key);
   free(memory.block);

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import libcst as cst
 
 if TYPE_CHECKING:
+    from cuvil.cst import Tree
     from cuvil.frontends.python.facts import FileFacts
     from cuvil.source import Span
 
@@ -92,14 +94,22 @@ class Carried:
 
 def inside(facts: FileFacts, node: cst.CSTNode, *types: type[cst.CSTNode]) -> list[cst.CSTNode]:
     """Nodes of these types in a node, in the order of the text; functions and lambdas in it are left out."""
+    kept = _inside.setdefault(facts.module.owner(node).tree, {})       # many rules ask about the same loops and functions, at each keystroke
+    if id(node) not in kept:
+        kept[id(node)] = _walked(facts, node)
+    return [at for at in kept[id(node)] if isinstance(at, types)]
+
+
+_inside: WeakKeyDictionary[Tree, dict[int, list[cst.CSTNode]]] = WeakKeyDictionary()
+
+
+def _walked(facts: FileFacts, node: cst.CSTNode) -> list[cst.CSTNode]:
     found, todo = [], [node]
     while todo:
         at = todo.pop()
-        if at is not node and isinstance(at, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
-            continue
-        if isinstance(at, types):
+        if at is node or not isinstance(at, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
             found.append(at)
-        todo += reversed(facts.module.children(at))
+            todo += reversed(facts.module.children(at))
     return found
 
 

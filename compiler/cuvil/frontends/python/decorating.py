@@ -5,6 +5,8 @@ arguments: `return func(*args, **kwargs)` in every return.
 """
 from __future__ import annotations
 
+from functools import lru_cache
+
 import libcst as cst
 
 from .values import UserFunction, Value
@@ -24,6 +26,7 @@ def seen_through(name: str, decorator: Value) -> bool:
     return name in SEEN_THROUGH or isinstance(decorator, UserFunction) and isinstance(decorator.node, cst.FunctionDef) and passes_on(decorator.node)
 
 
+@lru_cache(256)                            # asked for each function that is decorated, in each walk that meets it
 def passes_on(decorator: cst.FunctionDef) -> bool:
     """Every function that is written inside gives what a parameter of the decorator gives, or a function that does."""
     names: set[str] = set()
