@@ -29,6 +29,7 @@ def test_log_spreads_decades_evenly():
 
 def test_linear():
     assert placed([0.0, 25.0, 100.0], "linear") == pytest.approx([0.0, 0.25, 1.0])
+    assert placed([0.0, 5e-324], "linear") == [0.0, 1.0] and placed([-1.7e308, 1.7e308], "linear") == [0.0, 1.0]
 
 
 # What has no number has no colour; what is infinite is at an end.

@@ -43,14 +43,13 @@ _STEPS = flow.LAYOUT | {"mul", "div", "add", "sub", "select"}
 
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
-    for function, weights in flow.ops(facts, "softmax"):
-        origin = weights.origins[0]
-        if origin.callers or weights.attr("axis") != (-1 if weights.type.rank is None else weights.type.rank - 1) or flow.leaves(function, weights):
+    for home, function, weights in ((f, f.function, op) for f in facts.functions if f.function is not None for op in f.function.by_name.get("softmax", ())):
+        origin = weights.origins[0] if weights.origins else None
+        if origin is None or origin.callers or weights.attr("axis") != (-1 if weights.type.rank is None else weights.type.rank - 1) or flow.leaves(function, weights):
             continue
-        home = next((f for f in facts.functions if f.span.encloses(origin.span)), None)
         product = _contracted(function, weights)
         scores = next((op for op in flow.sources(function, flow.operand(function, weights), _STEPS) if op.name == "matmul"), None)
-        if home is None or home.entry is not None or product is None or scores is None or not _of_keys(function, scores):
+        if home.entry is not None or product is None or scores is None or not _of_keys(function, scores):
             continue
         text = facts.source.slice(home.span)
         if "scaled_dot_product_attention" in text or weights.label and len(re.findall(rf"\b{re.escape(weights.label)}\b", text)) > 2:

@@ -49,7 +49,8 @@ def position(scale: Scale, value: float | None) -> float | None:
     if scale.low == scale.high:
         return 0.5 if value == scale.low else 0.0 if value < scale.low else 1.0
     if scale.kind == "linear":
-        return _clamp((value / 2 - scale.low / 2) / (scale.high / 2 - scale.low / 2))    # halves: the range itself may overflow
+        part = 1 if math.isfinite(scale.high - scale.low) else 2          # halves where the range itself overflows; of the smallest floats they would be 0
+        return _clamp((value / part - scale.low / part) / (scale.high / part - scale.low / part))
     if value <= TINY:
         return 0.0
     low, high = math.log(scale.low), math.log(scale.high)
