@@ -1,7 +1,7 @@
 """How far facts go through code as people write it: one test for each kind, from the common to the odd."""
 import textwrap
 
-from cuvil.frontends.python import Workspace, understood
+from cuvil.frontends.python import Workspace, analyze, understood
 from cuvil.frontends.python.values import describe
 from cuvil.source import Source
 
@@ -248,3 +248,10 @@ def test_names_that_a_star_brings(tmp_path):
     source = Source(str(tmp_path / "model.py"), HEAD + 'from layers import *\ndef f(x: Float[Tensor, "n 4"]):\n    y = half(x)\n    return y\n')
     facts = understood(source, Workspace(tmp_path))
     assert {source.slice(e.span): describe(e.value) for e in facts.function("f").expressions if e.node == "Name"}["y"] == "f32[n, 2]"
+
+
+def test_what_a_call_with_an_unknown_number_gives_is_no_number():
+    found = analyze(Source("a.py", "import torch\n\ndef f(h: int):\n    d = torch.arange(32).float()\n    x = torch.arange(8).repeat(1, h, 1)\n"
+                                  "    y = x[:, :, :, None]\n    return (y / d)[:, :, :, 0::2]\n"))
+    assert found.functions[0].problems == ()
+    assert found.functions[0].result.type.shape is None or len(found.functions[0].result.type.shape) == 4

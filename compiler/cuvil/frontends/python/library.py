@@ -77,7 +77,12 @@ def _applied(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value
         if isinstance(found, Tensor) and found.op.name == "opaque":
             walk.refuse(f"a value is not known: {getattr(silent.value, 'reason', describe(silent.value))}", getattr(silent.value, "span", None) or node,
                         "a value that is known while compiling", "annotate the parameters, or give input_shapes")
-        return found if found is not None else Unknown(getattr(silent.value, "reason", "a value that is not known"), getattr(silent.value, "span", None))
+        if found is not None:
+            return found
+        reason = getattr(silent.value, "reason", "a value that is not known")
+        if reason == partial.A_NUMBER and any(map(is_tensor, (*args, *keywords.values()))):
+            reason = "a call with a number that is not known"                # what it gives is no number: it may have any rank
+        return Unknown(reason, getattr(silent.value, "span", None))
     except TypeRuleError as error:
         del builder.ops[mark:]
         builder._next = builder.ops[-1].id + 1 if builder.ops else 0
