@@ -50,3 +50,8 @@ def by_type(tree: Tree) -> dict[type, list[cst.CSTNode]]:
             found.setdefault(type(node), []).append(node)
         _kept[tree] = found
     return _kept[tree]
+
+
+def last_name(node: cst.BaseExpression) -> str:
+    """`c` of `c` and of `a.b.c`; "" of other expressions."""
+    return node.value if isinstance(node, cst.Name) else node.attr.value if isinstance(node, cst.Attribute) else ""

@@ -2,7 +2,7 @@
 import libcst
 
 from cuvil.frontends.python.mapping import MAPPING
-from cuvil.frontends.python.walk import EXPRESSIONS, STATEMENTS
+from cuvil.frontends.python.tables import EXPRESSIONS, STATEMENTS
 
 
 def test_every_kind_is_a_libcst_node_with_a_form():

@@ -19,11 +19,12 @@ import libcst as cst
 from cuvil.diagnostics import Diagnostic, Evidence, Fix
 from cuvil.source import Edit, Span
 
+from . import flow
+from .recorded import node_of
 from .rule import Invalid, Rule
 
 if TYPE_CHECKING:
-    from cuvil.frontends.python.facts import FileFacts, FunctionFacts
-    from cuvil.ir.function import Op
+    from cuvil.frontends.python.facts import FileFacts
 
 _START = "import torch\nimport torch.nn.functional as F\n\ndef f(x: torch.Tensor):\n    B, C = x.shape\n"
 VALID = (
@@ -54,22 +55,15 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
             if activation.name not in _INCREASING and not (activation.name in _ROWS and activation.attr("axis") == op.attr("axis")):
                 continue
             origin = activation.origins[0] if activation.origins else None
-            if origin is None or origin.callers or graph.users[activation.id] != (op,) or activation.id in graph.results or _read_elsewhere(facts, function, activation):
+            if origin is None or origin.callers or graph.users[activation.id] != (op,) or activation.id in graph.results or flow.read_again(facts, function, activation):
                 continue
             yield RULE.finding(f"{activation.name} is increasing: argmax finds the same place without it, and its values are used for nothing else",
                                origin.span, (Evidence(op.origins[0].span, "argmax is all that reads it"),), _fix(facts, origin.span))
 
 
-def _read_elsewhere(facts: FileFacts, function: FunctionFacts, op: Op) -> bool:
-    """A name that holds the value is read more than once, in whatever way: it may be returned in a dict, stored or printed."""
-    return bool(op.label) and len(re.findall(rf"\b{re.escape(op.label)}\b", facts.source.slice(function.span))) > 2
-
-
 def _fix(facts: FileFacts, span: Span) -> Fix | None:
     """The call is replaced by what it is called on."""
-    node = facts.module.node_at(span.line, span.column)
-    while node is not None and not (isinstance(node, cst.Call) and facts.module.span(node) == span):
-        node = facts.module.parent(node)
+    node = node_of(facts, span, cst.Call)
     if node is None:
         return None
     module = isinstance(node.func, cst.Attribute) and node.args and node.args[0].keyword is None and not re.fullmatch(

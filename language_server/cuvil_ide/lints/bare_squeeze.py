@@ -24,6 +24,7 @@ from cuvil.source import Edit, Span
 
 from ..lookup import value_of
 from ..syntax import nodes
+from . import flow
 from .axes import axes_of, batches, rows
 from .recorded import node_of
 from .rule import Invalid, Rule
@@ -67,7 +68,7 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
         batch, span = value.type.shape[0], facts.module.span(call)
         ones = [axis for axis, size in enumerate(value.type.shape) if size == 1]
         yield RULE.finding(
-            f"squeeze() of {_shape(value.type)} also drops the first axis when {batch} is 1; name the axis",
+            f"squeeze() of {flow.shape(value)} also drops the first axis when {batch} is 1; name the axis",
             span, (Evidence(where, f"has type {value.type}"),), _fix(facts, call, squeezed, ones[0]) if len(ones) == 1 else None)
 
 
@@ -92,7 +93,7 @@ def _through_calls(facts: FileFacts) -> Iterator[Diagnostic]:
             seen.add(fact.span)
             ones = [axis for axis, size in enumerate(value.type.shape) if size == 1]
             calls = tuple(Evidence(span, "called here") for span in fact.context.callers)
-            yield RULE.finding(f"squeeze() of {_shape(value.type)} also drops the first axis, that of the batch, when it is 1; name the axis", fact.span, calls,
+            yield RULE.finding(f"squeeze() of {flow.shape(value)} also drops the first axis, that of the batch, when it is 1; name the axis", fact.span, calls,
                                _fix(facts, call, squeezed, ones[0]) if len(ones) == 1 else None)
 
 
@@ -130,10 +131,6 @@ def _fix(facts: FileFacts, call: cst.Call, squeezed: cst.BaseExpression, axis: i
     span = facts.module.span(call)
     place = Span(span.path, span.end_line, span.end_column - 1, span.end_line, span.end_column - 1)      # before the last bracket
     return Fix("unsafe", f"Name the axis: {axis}", (Edit(place, f", {axis}" if call.args else str(axis)),))
-
-
-def _shape(type: TensorType) -> str:
-    return f"[{', '.join(map(str, type.shape))}]"
 
 
 RULE = Rule("CUV111", "bare-squeeze", kind="batch-dim-lost", severity="warning", certainty="likely", check=check,

@@ -21,6 +21,7 @@ from cuvil.diagnostics import Diagnostic, Fix
 from cuvil.source import Edit
 
 from . import flow
+from .recorded import node_of
 from .rule import Invalid, Rule
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def _too_large(function: Function, op: Op) -> float | None:
 
 def _fix(facts: FileFacts, span: Span, value: float) -> Fix | None:
     """`x.masked_fill(mask, -1e9)`: the number, where it is written in the call and x is a name."""
-    node = flow.node(facts, span, cst.Call)
+    node = node_of(facts, span, cst.Call)
     match node:
         case cst.Call(func=cst.Attribute(value=cst.Name(value=name), attr=cst.Name(value="masked_fill" | "masked_fill_")), args=[_, cst.Arg(value=written)]):
             pass

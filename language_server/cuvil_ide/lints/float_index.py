@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from cuvil.diagnostics import Diagnostic
 
-from . import flow
-from .guards import expected_to_fail
+from .problems import of_family
 from .rule import Invalid, Rule
 
 if TYPE_CHECKING:
@@ -34,13 +33,10 @@ INVALID = (
 )
 
 
-@flow.once
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
-    for function in (None, *facts.functions):
-        for problem in facts.problems if function is None else function.problems:
-            if problem.kind == "dtype-mismatch" and problem.operation == "indexing" and problem.span.path == facts.source.path \
-                    and not expected_to_fail(facts, problem.span):
-                yield RULE.finding(f"{problem.what}: it raises; expected {problem.expected}", problem.span, problem.evidence)
+    for problem in of_family(facts, "dtype-mismatch"):
+        if problem.operation == "indexing":
+            yield RULE.finding(f"{problem.what}: it raises; expected {problem.expected}", problem.span, problem.evidence)
 
 
 RULE = Rule("CUV211", "float-index", kind="index-dtype", severity="error", certainty="proved", check=check,

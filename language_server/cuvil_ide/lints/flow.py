@@ -4,17 +4,20 @@ Every answer takes one walk along the edges. What the graph does not show (a cal
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cuvil.diagnostics import Diagnostic, Evidence
 
 if TYPE_CHECKING:
-    from cuvil.frontends.python.facts import FileFacts
+    from cuvil.frontends.python.facts import FileFacts, FunctionFacts
+    from cuvil.frontends.python.values import Tensor
     from cuvil.ir.function import Function, Op
     from cuvil.ir.ranges import Interval
+    from cuvil.ir.types import TensorType
     from cuvil.source import Span
 
 LAYOUT = frozenset(("broadcast", "reshape", "transpose", "cast", "flip"))            # the same numbers, maybe in another place or type
@@ -118,8 +121,15 @@ def number(function: Function, op: Op) -> float | int | None:
     return value if isinstance(value, (bool, int, float)) else None
 
 
-def shape(op: Op) -> str:
-    return f"[{', '.join(map(str, op.type.shape))}]" if op.type.shape is not None else "[...]"
+def shape(typed: Op | Tensor | TensorType) -> str:
+    """The sizes of an op, a tensor or a type, for messages."""
+    sizes = getattr(typed, "type", typed).shape
+    return f"[{', '.join(map(str, sizes))}]" if sizes is not None else "[...]"
+
+
+def read_again(facts: FileFacts, home: FunctionFacts, op: Op) -> bool:
+    """A name that holds the value is read more than once, in whatever way: returned in an object, stored or printed, which the graph does not show."""
+    return bool(op.label) and len(re.findall(rf"\b{re.escape(op.label)}\b", facts.source.slice(home.span))) > 2
 
 
 def evidence(*parts: tuple[Op, str]) -> tuple[Evidence, ...]:
@@ -152,14 +162,6 @@ def zero_times_log(function: Function, op: Op) -> Op | None:
             if p is of and known.lo == 0 and known.hi <= 1:
                 return p
     return None
-
-
-def node(facts: FileFacts, where: Span, kind: type) -> Any:
-    """The node of this kind that is written exactly there."""
-    found = facts.module.node_at(where.line, where.column)
-    while found is not None and not (isinstance(found, kind) and facts.module.span(found) == where):
-        found = facts.module.parent(found)
-    return found
 
 
 def autocast(facts: FileFacts, where: Span) -> bool:

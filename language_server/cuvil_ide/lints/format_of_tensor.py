@@ -13,7 +13,6 @@ Silent for 0-d tensors, without a spec, with `!r` or `!s`, and when the rank is 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from cuvil.diagnostics import Diagnostic, Evidence, Fix
@@ -21,6 +20,7 @@ from cuvil.ir.dims import proved_different
 from cuvil.ir.types import TensorType
 
 from ..lookup import value_of
+from . import flow
 from .formats import Field, uses
 from .rule import Invalid, Rule
 
@@ -47,12 +47,10 @@ INVALID = (
 HOW = Fix("display", "format one element (.item(), .mean()), or leave the format spec out")
 
 
+@flow.once
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
-    seen = set()
-    for finding in chain(_written(facts), _brought(facts)):
-        if finding.span not in seen:
-            seen.add(finding.span)
-            yield finding
+    yield from _written(facts)
+    yield from _brought(facts)
 
 
 def _brought(facts: FileFacts) -> Iterator[Diagnostic]:
@@ -64,7 +62,7 @@ def _brought(facts: FileFacts) -> Iterator[Diagnostic]:
                 type = call.args[0].type
                 if type.rank:
                     spec = call.args[1].value
-                    yield RULE.finding(f"the format {spec!r} needs one number, and this is a tensor of shape {_shape(type)}: a tensor with axes takes no format spec",
+                    yield RULE.finding(f"the format {spec!r} needs one number, and this is a tensor of shape {flow.shape(type)}: a tensor with axes takes no format spec",
                                        call.span, (Evidence(call.context.callers[0], f"called from here, it has type {type}"),), HOW)
 
 
@@ -80,7 +78,7 @@ def _written(facts: FileFacts) -> Iterator[Diagnostic]:
                 continue
             shown = f"%{field.spec}" if field.style == "%" else f"{field.spec!r}"
             yield RULE.finding(
-                f"the format {shown} needs one number, and {facts.source.slice(where)} is a tensor of shape {_shape(value.type)}: {reason}",
+                f"the format {shown} needs one number, and {facts.source.slice(where)} is a tensor of shape {flow.shape(value)}: {reason}",
                 facts.module.span(use.node), (Evidence(where, f"has type {value.type}"),),
                 HOW)
 
@@ -94,10 +92,6 @@ def _fails(field: Field, type: TensorType) -> str:
     if field.spec in "srac" or not proved_different(type.numel, 1):
         return ""
     return f"{type.numel} elements cannot become one number"
-
-
-def _shape(type: TensorType) -> str:
-    return f"[{', '.join(map(str, type.shape or ()))}]"
 
 
 RULE = Rule("CUV941", "format-of-tensor", kind="format-error", severity="error", certainty="proved", check=check,

@@ -23,6 +23,7 @@ from cuvil.source import Span
 
 from ..lookup import value_of
 from ..syntax import nodes
+from .recorded import around
 from .rule import Invalid, Rule
 
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
         name, callee = node.targets[0].target.value, value_of(facts, facts.module.span(call.func))
         if not isinstance(callee, Library) or callee.name not in _JOINS or not _holds(call.args[0].value, name):
             continue
-        loop = _loop(facts, node)
-        if loop is None or _few(loop) or _reads(loop.body, name) > 1:
+        loop = around(facts, node, cst.For, cst.While, cst.FunctionDef, cst.Lambda)
+        if not isinstance(loop, (cst.For, cst.While)) or _few(loop) or _reads(loop.body, name) > 1:
             continue
         shown = facts.source.slice(facts.module.span(call.func))
         yield RULE.finding(f"{shown} copies all of `{name}` in each round: the loop moves quadratic memory. Append the parts to a list and join once behind the loop",
@@ -80,13 +81,6 @@ def _holds(node: cst.BaseExpression, name: str) -> bool:
     if isinstance(node, (cst.List, cst.Tuple)):
         return any(isinstance(e.value, cst.Name) and e.value.value == name for e in node.elements)
     return isinstance(node, cst.Name) and node.value == name
-
-
-def _loop(facts: FileFacts, node: cst.CSTNode) -> cst.For | cst.While | None:
-    while (node := facts.module.parent(node)) is not None and not isinstance(node, (cst.FunctionDef, cst.Lambda)):
-        if isinstance(node, (cst.For, cst.While)):
-            return node
-    return None
 
 
 def _few(loop: cst.For | cst.While) -> bool:

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from ..syntax import last_name
+
 if TYPE_CHECKING:
     from cuvil.frontends.python.facts import FileFacts
     from cuvil.source import Span
@@ -28,12 +30,8 @@ def _catches(type: cst.BaseExpression | None) -> bool:
     if type is None:
         return True
     names = [element.value for element in type.elements] if isinstance(type, cst.Tuple) else [type]
-    return any(_last(name) in _CATCHES for name in names)
+    return any(last_name(name) in _CATCHES for name in names)
 
 
 def _raises(expression: cst.BaseExpression) -> bool:
-    return isinstance(expression, cst.Call) and _last(expression.func) in ("raises", "assertRaises", "assertRaisesRegex", "suppress")
-
-
-def _last(node: cst.BaseExpression) -> str:
-    return node.value if isinstance(node, cst.Name) else node.attr.value if isinstance(node, cst.Attribute) else ""
+    return isinstance(expression, cst.Call) and last_name(expression.func) in ("raises", "assertRaises", "assertRaisesRegex", "suppress")

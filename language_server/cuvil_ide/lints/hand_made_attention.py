@@ -12,7 +12,6 @@ Silent when the weights are returned or read elsewhere, when they are dropped ou
 """
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -51,9 +50,8 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
         scores = next((op for op in flow.sources(function, flow.operand(function, weights), _STEPS) if op.name == "matmul"), None)
         if home.entry is not None or product is None or scores is None or not _of_keys(function, scores):
             continue
-        text = facts.source.slice(home.span)
-        if "scaled_dot_product_attention" in text or weights.label and len(re.findall(rf"\b{re.escape(weights.label)}\b", text)) > 2:
-            continue                             # a name that is read twice may be returned in an object the graph does not show
+        if "scaled_dot_product_attention" in facts.source.slice(home.span) or flow.read_again(facts, home, weights):
+            continue
         yield RULE.finding("attention written out: the length × length scores go through memory at each step; F.scaled_dot_product_attention computes the same in "
                            "one fused kernel", origin.span, flow.evidence((scores, "queries meet keys"), (product, "and values are weighted")),
                            Fix("display", "F.scaled_dot_product_attention(q, k, v, attn_mask=..., scale=...)"))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from ..syntax import last_name
+
 if TYPE_CHECKING:
     from cuvil.cst import Tree
     from cuvil.frontends.python.facts import FileFacts
@@ -45,7 +47,7 @@ def _bound(nodes: dict[type, list[cst.CSTNode]], unordered: Callable[[cst.BaseEx
     spoilt = {call.func.value.value for call in nodes.get(cst.Call, ())
               if isinstance(call.func, cst.Attribute) and call.func.attr.value in ("sort", "shuffle") and isinstance(call.func.value, cst.Name)}
     spoilt |= {arg.value.value for call in nodes.get(cst.Call, ()) for arg in call.args
-               if isinstance(call.func, (cst.Name, cst.Attribute)) and _last(call.func) in ("shuffle", "natsorted") and isinstance(arg.value, cst.Name)}
+               if isinstance(call.func, (cst.Name, cst.Attribute)) and last_name(call.func) in ("shuffle", "natsorted") and isinstance(arg.value, cst.Name)}
     count: dict[str, int] = {}
     for assign in nodes.get(cst.Assign, ()):
         for target in assign.targets:
@@ -95,7 +97,3 @@ def _number_is_kept(tree: Tree, call: cst.Call) -> bool:
 
 def _name(node: cst.BaseExpression) -> str:
     return node.value if isinstance(node, cst.Name) else ""
-
-
-def _last(node: cst.BaseExpression) -> str:
-    return node.value if isinstance(node, cst.Name) else node.attr.value if isinstance(node, cst.Attribute) else ""

@@ -24,6 +24,7 @@ from cuvil.ops.definition import DEFINITIONS, ELEMENTWISE, REDUCTION
 from cuvil.source import Edit, Span
 
 from . import flow
+from .recorded import node_of
 from .rule import Invalid, Rule
 
 if TYPE_CHECKING:
@@ -77,9 +78,9 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
                 continue
             seen.add(origin.span)
             size = column.type.shape[0]
-            evidence = tuple(Evidence(side.origins[0].span, f"has shape {_shape(side)}") for side in (column, vector) if side.origins)
+            evidence = tuple(Evidence(side.origins[0].span, f"has shape {flow.shape(side)}") for side in (column, vector) if side.origins)
             yield RULE.finding(
-                f"{_shape(column)} with {_shape(vector)} broadcasts to {_shape(op)}: all {size}*{size} pairs are reduced, not {size} of them",
+                f"{flow.shape(column)} with {flow.shape(vector)} broadcasts to {flow.shape(op)}: all {size}*{size} pairs are reduced, not {size} of them",
                 origin.span, evidence, _fix(facts, origin.span, column))
 
 
@@ -91,17 +92,15 @@ def _of_module(facts: FileFacts) -> Iterator[Diagnostic]:
         rows = value.type.shape
         if len(rows) != 2 or rows[0] != rows[1] or rows[0] == 1:
             continue
-        node = facts.module.node_at(span.line, span.column)
-        while node is not None and (facts.module.span(node) != span or not isinstance(node, (cst.BinaryOperation, cst.Comparison))):
-            node = facts.module.parent(node)
+        node = node_of(facts, span, cst.BinaryOperation, cst.Comparison)
         sides = (node.left, node.right if isinstance(node, cst.BinaryOperation) else node.comparisons[0].comparator) if node is not None else ()
         ops = [found.op for side in sides if (found := shapes.get(facts.module.span(side))) is not None]
         column = next((op for op in ops if op.type.shape == (rows[0], 1)), None)
         vector = next((op for op in ops if op.type.shape == rows[:1]), None)
         if column is None or vector is None or column.name == "reshape" or not _reduced_in_text(facts, node):
             continue
-        evidence = tuple(Evidence(op.origins[0].span, f"has shape {_shape(op)}") for op in (column, vector) if op.origins)
-        yield RULE.finding(f"{_shape(column)} with {_shape(vector)} broadcasts to {_shape(value.op)}: all {rows[0]}*{rows[0]} pairs are reduced, not {rows[0]} of them",
+        evidence = tuple(Evidence(op.origins[0].span, f"has shape {flow.shape(op)}") for op in (column, vector) if op.origins)
+        yield RULE.finding(f"{flow.shape(column)} with {flow.shape(vector)} broadcasts to {flow.shape(value.op)}: all {rows[0]}*{rows[0]} pairs are reduced, not {rows[0]} of them",
                            span, evidence, _fix(facts, span, column))
 
 
@@ -178,9 +177,7 @@ def _only_reduced(function: Function, table: Op) -> bool:
 
 def _fix(facts: FileFacts, span: Span, column: Op) -> Fix | None:
     """`.squeeze(-1)` behind the side that is the column, where the code shows it as one expression."""
-    node = facts.module.node_at(span.line, span.column)
-    while node is not None and (facts.module.span(node) != span or not isinstance(node, cst.BinaryOperation)):
-        node = facts.module.parent(node)
+    node = node_of(facts, span, cst.BinaryOperation)
     if node is None:
         return None
     from cuvil.frontends.python.values import Tensor
@@ -195,10 +192,6 @@ def _fix(facts: FileFacts, span: Span, column: Op) -> Fix | None:
             return Fix("unsafe", "Drop the single axis: .squeeze(-1)",
                        (Edit(where, f"{text}.squeeze(-1)" if simple else f"({text}).squeeze(-1)"),))
     return None
-
-
-def _shape(op: Op) -> str:
-    return f"[{', '.join(map(str, op.type.shape))}]"
 
 
 RULE = Rule("CUV108", "outer-broadcast", kind="silent-broadcast", severity="warning", certainty="likely", check=check,

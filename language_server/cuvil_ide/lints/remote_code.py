@@ -19,7 +19,7 @@ import libcst as cst
 
 from cuvil.diagnostics import Diagnostic, Fix
 
-from ..syntax import nodes
+from ..syntax import last_name, nodes
 from .literal import string
 from .rule import Invalid, Rule
 
@@ -47,8 +47,7 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
     for call in nodes(facts, _WHERE, cst.Call):
         given = {arg.keyword.value: arg for arg in call.args if arg.keyword is not None}
         asked = given.get("trust_remote_code")
-        callee = call.func.attr.value if isinstance(call.func, cst.Attribute) else call.func.value if isinstance(call.func, cst.Name) else ""
-        if callee not in _LOADERS or asked is None or not isinstance(asked.value, cst.Name) or asked.value.value != "True" or {"revision", "code_revision", "local_files_only"} & given.keys():
+        if last_name(call.func) not in _LOADERS or asked is None or not isinstance(asked.value, cst.Name) or asked.value.value != "True" or {"revision", "code_revision", "local_files_only"} & given.keys():
             continue
         first = string(call.args[0].value) if call.args and call.args[0].keyword is None else None
         if any(arg.star == "**" for arg in call.args) or (first or "").startswith((".", "/", "~")):

@@ -10,17 +10,17 @@ Silent where the result is written to, returned, kept, or used by anything but e
 """
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cuvil.diagnostics import Diagnostic, Evidence, Fix
 from cuvil.ops.definition import DEFINITIONS, ELEMENTWISE
 
+from . import flow
 from .rule import Invalid, Rule
 
 if TYPE_CHECKING:
-    from cuvil.frontends.python.facts import CallFact, FileFacts, FunctionFacts
+    from cuvil.frontends.python.facts import FileFacts, FunctionFacts
 
 _START = "import torch\n\ndef f():\n    x, bias = torch.zeros(8, 4), torch.zeros(1, 4)\n"
 VALID = (
@@ -47,9 +47,9 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
                 continue
             before, after = call.args[0], call.result
             if isinstance(before, Tensor) and isinstance(after, Tensor) and after.storage not in written and _only_broadcast(before, after) \
-                    and _used_elementwise(facts, function, call, after):
-                yield RULE.finding(f"repeat copies {_shape(before)} to {_shape(after)}, which broadcasting does without a copy in the operation that reads it",
-                                   call.span, tuple(Evidence(o.span, f"has shape {_shape(before)}") for o in before.op.origins[:1]),
+                    and _used_elementwise(facts, function, after):
+                yield RULE.finding(f"repeat copies {flow.shape(before)} to {flow.shape(after)}, which broadcasting does without a copy in the operation that reads it",
+                                   call.span, tuple(Evidence(o.span, f"has shape {flow.shape(before)}") for o in before.op.origins[:1]),
                                    Fix("display", "leave the repeat out, or use expand"))
 
 
@@ -59,12 +59,11 @@ def _only_broadcast(before, after) -> bool:
     return a is not None and b is not None and len(a) == len(b) and a != b and all(p == q or p == 1 for p, q in zip(a, b))
 
 
-def _used_elementwise(facts: FileFacts, function: FunctionFacts, call: CallFact, tensor) -> bool:
+def _used_elementwise(facts: FileFacts, function: FunctionFacts, tensor) -> bool:
     graph = function.function
     if graph is None or tensor.op.id not in graph.by_id or tensor.op.id in graph.results:
         return False
-    label = graph.by_id[tensor.op.id].label
-    if label and len(re.findall(rf"\b{re.escape(label)}\b", facts.source.slice(function.span))) > 2:
+    if flow.read_again(facts, function, graph.by_id[tensor.op.id]):
         return False
     users = graph.users[tensor.op.id]
     return bool(users) and all(_broadcasts(graph, user, tensor) for user in users)
@@ -75,10 +74,6 @@ def _broadcasts(graph, user, tensor) -> bool:
     definition = DEFINITIONS.get(user.name)
     return definition is not None and definition.kind == ELEMENTWISE and any(
         id != tensor.op.id and graph.by_id[id].type.shape == tensor.type.shape for id in user.operands)
-
-
-def _shape(tensor) -> str:
-    return f"[{', '.join(map(str, tensor.type.shape))}]"
 
 
 RULE = Rule("CUV806", "repeat-instead-of-expand", kind="redundant-work", severity="performance", certainty="likely", check=check,

@@ -11,12 +11,16 @@ Silent for lists of numbers, of 0-d arrays, and of what is not known to be an ar
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
+
+import libcst as cst
 
 from cuvil.diagnostics import Diagnostic, Evidence, Fix
 from cuvil.source import Edit
 
+from . import flow, recorded
 from .rule import Invalid, Rule
 
 if TYPE_CHECKING:
@@ -42,24 +46,14 @@ _MAKERS = {"torch.tensor", "torch.as_tensor", "torch.FloatTensor", "torch.LongTe
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
     from cuvil.frontends.python.values import Sequence, Tensor
-    seen = set()
-    for call in calls(facts):
-        if call.name not in _MAKERS or call.span in seen or not call.args or not isinstance(call.args[0], Sequence) or call.args[0].kind != "list":
+    for call in recorded.once(recorded.calls(facts)):
+        if call.name not in _MAKERS or not call.args or not isinstance(call.args[0], Sequence) or call.args[0].kind != "list":
             continue
         items = call.args[0].items
         if not items or not all(isinstance(item, Tensor) and item.library == "numpy" and item.type.rank for item in items):
             continue
-        seen.add(call.span)
-        shown = f"[{', '.join(map(str, items[0].type.shape or ()))}]"
-        yield RULE.finding(f"a list of {len(items)} arrays of shape {shown} is read element by element in Python; join them with np.stack first",
+        yield RULE.finding(f"a list of {len(items)} arrays of shape {flow.shape(items[0])} is read element by element in Python; join them with np.stack first",
                            call.span, _evidence(items), _fix(facts, call))
-
-
-def calls(facts: FileFacts) -> Iterator[CallFact]:
-    """Every call of the file, each as its own function sees it."""
-    yield from facts.calls
-    for function in facts.functions:
-        yield from (call for call in function.calls if not call.context.callers)
 
 
 def _evidence(items: list[Tensor]) -> tuple[Evidence, ...]:
@@ -68,12 +62,7 @@ def _evidence(items: list[Tensor]) -> tuple[Evidence, ...]:
 
 
 def _fix(facts: FileFacts, call: CallFact) -> Fix | None:
-    import re
-
-    import libcst as cst
-    node = facts.module.node_at(call.span.line, call.span.column)
-    while node is not None and (not isinstance(node, cst.Call) or facts.module.span(node) != call.span):
-        node = facts.module.parent(node)
+    node = recorded.node_of(facts, call.span, cst.Call)
     named = re.search(r"^\s*import numpy(?: as (\w+))?\s*$", facts.source.text, re.MULTILINE)
     if node is None or named is None or not node.args or node.args[0].keyword is not None or node.args[0].star:
         return None

@@ -29,8 +29,9 @@ from .values import (
     UserFunction,
     UserModule,
     Value,
+    shape_value,
 )
-from .walk import Walk, shape_value
+from .walk import Walk
 from .workspace import library
 
 CONSTANTS = {"math.pi": math.pi, "math.e": math.e, "math.inf": math.inf, "math.nan": math.nan, "math.tau": math.tau,

@@ -12,8 +12,24 @@ from .facts import Context
 from .library import apply, dtype_named
 from .modules import given_away
 from .mutation import in_place, overwritten, reshaped
-from .values import NONE, Either, Instance, Library, Mapping, Partial, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, UserFunction, Value
-from .walk import DEPTH, SAME_FUNCTION, Frame, Walk, contains_tensor
+from .values import (
+    NONE,
+    Either,
+    Instance,
+    Library,
+    Mapping,
+    Partial,
+    Scalar,
+    Sequence,
+    Tensor,
+    Unknown,
+    Untyped,
+    UserClass,
+    UserFunction,
+    Value,
+    contains_tensor,
+)
+from .walk import DEPTH, SAME_FUNCTION, Frame, Walk
 from .workspace import dotted
 
 assert modes                                   # importing it fills pythons.FUNCTIONS

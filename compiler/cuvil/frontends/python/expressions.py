@@ -11,8 +11,9 @@ from ...ir.types import TensorType
 from . import attributes, calls, context, joins, layers, operators, records, scope, subscripts, traits
 from .learn import unpacked_shape
 from .narrow import narrow
+from .tables import expression
 from .values import OPEN, Either, Instance, Many, Mapping, Scalar, Sequence, Tensor, Unknown, UserFunction, Value
-from .walk import UNROLL, Frame, Walk, expression
+from .walk import UNROLL, Frame, Walk
 
 
 @expression(cst.Name, form="the value the name is bound to; a parameter is an `input`")

@@ -10,8 +10,8 @@ from .classes import find_member, member_value, register
 from .context import within
 from .library import Silent, failed, lift, plain, signature
 from .mutation import in_place
-from .values import NONE, Either, Instance, Library, Many, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, Value, Weight
-from .walk import Walk, contains_tensor
+from .values import NONE, Either, Instance, Library, Many, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, Value, Weight, contains_tensor
+from .walk import Walk
 
 CONTAINERS = ("torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict", "torch.nn.ParameterList", "torch.nn.ParameterDict")
 SIZES = frozenset(("in_features", "out_features", "num_embeddings", "embedding_dim", "normalized_shape", "in_channels", "out_channels",

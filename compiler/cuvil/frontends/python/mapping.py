@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from . import analysis, operators
-from .walk import EXPRESSIONS, STATEMENTS
+from .tables import EXPRESSIONS, STATEMENTS
 
 assert analysis                                # importing it fills both tables
 

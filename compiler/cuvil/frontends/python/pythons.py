@@ -33,8 +33,9 @@ from .values import (
     UserFunction,
     Value,
     Weight,
+    contains_tensor,
 )
-from .walk import Walk, contains_tensor
+from .walk import Walk
 
 Function = Callable[[Walk, list[Value], dict[str, Value], cst.CSTNode], "Value | None"]
 FUNCTIONS: dict[str, Function] = {}

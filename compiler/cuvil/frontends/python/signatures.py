@@ -18,9 +18,10 @@ from ...source import Span
 from . import calls, joins, objects, scope
 from .documented import documented
 from .facts import Entry
+from .libraries import library_of
 from .library import dtype_named
 from .values import CPU, Device, Library, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserFunction, Value
-from .walk import Frame, Walk, library_of
+from .walk import Frame, Walk
 from .workspace import dotted, library
 
 JAXTYPING: dict[str, DType | None] = {

@@ -13,8 +13,9 @@ import libcst as cst
 from . import context, joins, learn, mutation, operators, records, scope, subscripts
 from .expressions import assign, assign_unknown, iterate, one_of
 from .narrow import narrow
+from .tables import statement
 from .values import NONE, Either, Many, Mapping, Sequence, Tensor, Unknown, UserFunction, Value
-from .walk import UNROLL, Walk, statement
+from .walk import UNROLL, Walk
 from .workspace import bindings
 
 

@@ -318,3 +318,29 @@ def describe(value: Value) -> str:
         case Library():
             return value.name
     return "unknown"
+
+
+def shape_value(of: Value) -> Value:
+    """`x.shape`: the sizes, or a Shape that waits for them."""
+    if isinstance(of, Tensor) and of.type.shape is not None:
+        return Sequence(tuple(Scalar(dim) for dim in of.type.shape))
+    if isinstance(of, (Tensor, Untyped)):
+        return Shape(of)
+    return Unknown("shape of an unknown value")
+
+
+def contains_tensor(value: Value) -> bool:
+    match value:
+        case Tensor() | Weight() | Deferred():
+            return True
+        case Sequence():
+            return any(map(contains_tensor, value.items))
+        case Either(options=options):
+            return any(map(contains_tensor, options))
+        case Many(item=item):
+            return contains_tensor(item)
+        case Mapping():
+            return any(map(contains_tensor, value.items.values()))
+        case Instance():
+            return True
+    return False

@@ -10,8 +10,6 @@ understood is Unknown with a reason, and the first thing that cannot be compiled
 """
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -28,6 +26,8 @@ from ...ops.builder import Builder
 from ...source import Span
 from . import joins
 from .facts import HERE, AssignFact, BranchFact, CallFact, Context, Problem, WriteFact
+from .libraries import guessed_library
+from .tables import EXPRESSIONS, STATEMENTS
 from .values import (
     CPU,
     HOST,
@@ -47,6 +47,7 @@ from .values import (
     Value,
     Weight,
     describe,
+    shape_value,
 )
 from .workspace import Namespace, Workspace
 
@@ -56,14 +57,6 @@ VIEWS = frozenset(("reshape", "transpose", "broadcast", "slice", "squeeze", "uns
 
 class OutOfBudget(Exception):
     """The walk took too many steps."""
-
-
-@dataclass(frozen=True)
-class Rule:
-    """What a node kind means: the method that evaluates it, and the IR form it takes, for the mapping table."""
-
-    meaning: Callable[[Walk, Any], Any]
-    form: str
 
 
 @dataclass(eq=False)
@@ -439,74 +432,3 @@ def _mentions(op: Op, name: str) -> bool:
 def note(walk: Walk, node: cst.CSTNode, value: Value) -> None:
     from .assumed import note
     note(walk, node, value)
-
-
-def shape_value(of: Value) -> Value:
-    """`x.shape`: the sizes, or a Shape that waits for them."""
-    if isinstance(of, Tensor) and of.type.shape is not None:
-        return Sequence(tuple(Scalar(dim) for dim in of.type.shape))
-    if isinstance(of, (Tensor, Untyped)):
-        return Shape(of)
-    return Unknown("shape of an unknown value")
-
-
-def library_of(walk: Walk, declared: str | None) -> str:
-    """torch or NumPy, whose rules an input lives by: what is given decides, then what is declared, then a guess.
-
-    Arrays given to code that calls torch, which would fail uncompiled, are taken as the tensors it asks for."""
-    if walk.given == "torch":
-        return "torch"
-    if walk.given == "numpy" and declared != "torch" and not _CALLS_TORCH.search(_COMMENT.sub("", walk.frame.definition.text)):
-        return "numpy"
-    return declared or guessed_library(walk.frame)
-
-
-_CALLS_TORCH = re.compile(r"(?<![\w.])(torch|F|nn)\.\w")
-_COMMENT = re.compile(r"#.*")
-
-
-def guessed_library(frame: Frame) -> str:
-    """torch or NumPy, for a parameter without a type: what its function mentions, else what its file imports."""
-    text = frame.definition.text if frame.definition is not None else ""
-    if ("np." in text or "numpy." in text) and "torch" not in text and "F." not in text:
-        return "numpy"
-    return frame.namespace.library
-
-
-def contains_tensor(value: Value) -> bool:
-    match value:
-        case Tensor() | Weight() | Deferred():
-            return True
-        case Sequence():
-            return any(map(contains_tensor, value.items))
-        case Either(options=options):
-            return any(map(contains_tensor, options))
-        case Many(item=item):
-            return contains_tensor(item)
-        case Mapping():
-            return any(map(contains_tensor, value.items.values()))
-        case Instance():
-            return True
-    return False
-
-
-EXPRESSIONS: dict[type, Rule] = {}
-STATEMENTS: dict[type, Rule] = {}
-
-
-def expression(*kinds: type, form: str) -> Callable:
-    """Register the meaning of expression nodes."""
-    def register(meaning: Callable[[Walk, Any], Value]) -> Callable[[Walk, Any], Value]:
-        for kind in kinds:
-            EXPRESSIONS[kind] = Rule(meaning, form)
-        return meaning
-    return register
-
-
-def statement(*kinds: type, form: str) -> Callable:
-    """Register the meaning of statement nodes."""
-    def register(meaning: Callable[[Walk, Any], str | None]) -> Callable[[Walk, Any], str | None]:
-        for kind in kinds:
-            STATEMENTS[kind] = Rule(meaning, form)
-        return meaning
-    return register
