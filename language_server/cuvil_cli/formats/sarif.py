@@ -50,14 +50,15 @@ def _rule(code: str, example: Diagnostic, rule: Any) -> dict:
 
 
 def _result(d: Diagnostic, rule: int, findings: Findings) -> dict:
-    result = {"ruleId": d.code, "ruleIndex": rule, "level": LEVELS[d.severity], "message": {"text": f"cell {split(d.span.path)[1]}: {d.message}" if split(d.span.path)[1] else d.message},
+    _, cell = split(d.span.path)
+    result = {"ruleId": d.code, "ruleIndex": rule, "level": LEVELS[d.severity], "message": {"text": f"cell {cell}: {d.message}" if cell else d.message},
               "locations": [_location(d.span, findings)],
               "partialFingerprints": {"cuvilFinding/v1": findings.fingerprints[d]},
               "properties": {"certainty": d.certainty, "kind": d.kind}}
     if d.evidence:
         result["relatedLocations"] = [{"id": i, **_location(e.span, findings), "message": {"text": e.text}}
                                       for i, e in enumerate(d.evidence, 1)]
-    if d.fix and d.fix.edits and d.fix.applicability != "display" and not split(d.span.path)[1]:       # a cell's lines are not the file's
+    if d.fix and d.fix.edits and d.fix.applicability != "display" and not cell:       # a cell's lines are not the file's
         by_file: dict[str, list[dict]] = {}
         for edit in d.fix.edits:
             by_file.setdefault(edit.span.path, []).append({"deletedRegion": _region(edit.span), "insertedContent": {"text": edit.text}})

@@ -76,7 +76,10 @@ def entries(namespace: Namespace) -> list[Definition]:
     functions = [d for d in reversed(namespace.syntax.definitions) if d.kind == "function" and d.error is None and not d.stale]
     forwards = [d for d in functions if d.owner and d.name.rpartition(".")[2] in ENTRIES]
     makers = [d for d in functions if not d.owner and _MAKES.search(d.text)][-MAKERS:]
-    return forwards + makers + [d for d in functions if d not in forwards and ("Tensor" in d.text or "shape" in d.text) and not d.name.endswith("__init__") and not _MAKES.search(d.text)]
+    asked = set(forwards)
+    others = [d for d in functions if d not in asked and ("Tensor" in d.text or "shape" in d.text) and not d.name.endswith("__init__")
+              and not _MAKES.search(d.text)]
+    return forwards + makers + others
 
 
 def makes_a_model(entry: Definition) -> bool:

@@ -48,7 +48,8 @@ def attention_mask(walk: Walk, args, keywords, node) -> Value | None:
     like = joins.given(walk.resolve(embeds)) if embeds is not None else None
     shape = like.type.shape if isinstance(like, Tensor) else None
     sizes = (shape[0], 1, shape[1], joins.open_size(walk)) if shape is not None and len(shape) == 3 else tuple(joins.open_size(walk) for _ in range(4))
-    return joins.optional(opaque(walk, "create_causal_mask", [like] if isinstance(like, Tensor) else [], TensorType(sizes, like.type.dtype if isinstance(like, Tensor) else None), node))
+    made_of, dtype = ([like], like.type.dtype) if isinstance(like, Tensor) else ([], None)
+    return joins.optional(opaque(walk, "attention_mask", made_of, TensorType(sizes, dtype), node))
 
 
 @hub("modeling_attn_mask_utils", "_prepare_4d_causal_attention_mask", "_prepare_4d_attention_mask", "_prepare_4d_causal_attention_mask_for_sdpa",
