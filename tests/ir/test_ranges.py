@@ -47,9 +47,9 @@ def test_examples_stay_inside(name, example):
     try:
         function = watched(capture(example))
     except (TypeRuleError, AttributeError, TypeError):
-        pytest.skip("not for torch, or not compiled")
+        pytest.skip("not for torch, or not compiled")          # NumPy's own spellings, and calls of which only the types are modelled
     if any(not op.type.complete or op.type.symbols or op.name in ("parameter", "opaque") for op in function.ops):
-        pytest.skip("nothing is run of it")
+        pytest.skip("nothing is run of it")                    # sizes or weights are open: there are no numbers to compare with
     inputs = list(arrays(example).values())
     values = run(function, inputs)
     holds(function, values, intervals(function))
@@ -123,6 +123,16 @@ def interval(code: str, **inputs: str) -> Interval:
     from cuvil.ops.definition import example
     function = capture(example(code, **inputs))
     return intervals(function)[function.results[0]]
+
+
+def test_the_root_of_a_negative_zero_is_negative_infinity():
+    assert interval("torch.rsqrt(x.abs())", x="f32[2, 3]").lo == -math.inf
+    assert interval("torch.rsqrt(x.abs() + 1)", x="f32[2, 3]").within(0, 1.001)
+
+
+def test_ends_of_a_type_and_nan():
+    assert interval("torch.abs(x)", x="i64[3]") == Interval(-2 ** 63, 2 ** 63 - 1)
+    assert interval("torch.sign(x.exp())", x="f32[3]").within(0, 1)               # of NaN it is 0
 
 
 def test_relations_that_rules_count_on():

@@ -180,6 +180,10 @@ def _fixed(lo: float, hi: float) -> Rule:
 
 
 def _abs(todo: _Pass, op: Op, x: Sequence[Interval]) -> Interval:
+    """The least integer of a type is its own absolute value. Of an unknown type, numbers are taken to be none of those."""
+    whole = of_dtype(op.type.dtype)
+    if whole is not ANY and x[0].lo <= whole.lo < 0:
+        return whole
     lo, hi = abs(x[0].lo), abs(x[0].hi)
     return Interval(0 if x[0].holds(0) else min(lo, hi), max(lo, hi), x[0].nan)
 
@@ -286,6 +290,12 @@ def _rsqrt(todo: _Pass, op: Op, x: Sequence[Interval]) -> Interval:
     if x[0].lo <= 0:
         return ANY
     return Interval(_quotient(1, _root(x[0].hi)), _quotient(1, _root(x[0].lo)), x[0].nan)
+
+
+def _sign(todo: _Pass, op: Op, x: Sequence[Interval]) -> Interval:
+    """The sign of NaN is 0, as in torch."""
+    lo, hi = ((v > 0) - (v < 0) for v in (x[0].lo, x[0].hi))
+    return Interval(min(lo, 0), max(hi, 0), True) if x[0].nan else Interval(lo, hi)
 
 
 def _root(x: float) -> float:
@@ -431,7 +441,7 @@ FLOATING = frozenset(("div", "exp", "exp2", "expm1", "log", "log2", "log1p", "sq
                       "gelu", "silu", "softplus", "var", "std", "norm", "mean", "layer_norm", "linear"))
 PROMOTING = frozenset(("add", "sub", "mul", "maximum", "minimum", "select", "neg", "abs", "broadcast", "reshape", "transpose", "slice", "concat", "relu",
                        "reduce_max", "reduce_min", "reduce_sum", "round", "floor", "ceil", "trunc", "tril", "triu", "flip", "gather", "take"))
-FLOOR = {"exp": 0, "exp2": 0, "sigmoid": 0, "softmax": 0, "sqrt": 0, "rsqrt": 0, "tanh": -1, "erf": -1, "sin": -1, "cos": -1, "expm1": -1, "norm": 0,
+FLOOR = {"exp": 0, "exp2": 0, "sigmoid": 0, "softmax": 0, "sqrt": 0, "tanh": -1, "erf": -1, "sin": -1, "cos": -1, "expm1": -1, "norm": 0,
          "var": 0, "std": 0, "softplus": 0, "hardsigmoid": 0}
 CEILING = {"sigmoid": 1, "softmax": 1, "tanh": 1, "erf": 1, "sin": 1, "cos": 1, "log_softmax": 0, "logsigmoid": 0, "hardsigmoid": 1}
 MOVES = frozenset(("operator.getitem", *(f"torch.Tensor.{n}" for n in ("reshape", "transpose", "permute", "squeeze", "unsqueeze", "flatten", "expand"))))
@@ -448,7 +458,7 @@ RULES: dict[str, Rule] = {
     "log1p": _rising(math.log1p, -1), "sqrt": _rising(math.sqrt, 0), "tanh": _rising(math.tanh), "erf": _rising(math.erf), "atan": _rising(math.atan),
     "floor": _rising(lambda v: math.floor(v) if abs(v) < inf else v), "ceil": _rising(lambda v: math.ceil(v) if abs(v) < inf else v),
     "round": _rising(lambda v: round(v) if abs(v) < inf else v), "trunc": _rising(lambda v: math.trunc(v) if abs(v) < inf else v),
-    "sign": _rising(lambda v: (v > 0) - (v < 0)), "sinh": _rising(math.sinh), "cosh": lambda todo, op, x: Interval(0, inf, x[0].nan),
+    "sign": _sign, "sinh": _rising(math.sinh), "cosh": lambda todo, op, x: Interval(0, inf, x[0].nan),
     "sin": _fixed(-1, 1), "cos": _fixed(-1, 1), "softmax": _fixed(0, 1), "sigmoid": lambda todo, op, x: Interval(0, 1, x[0].nan),
     "hardsigmoid": _fixed(0, 1), "log_softmax": _not_positive, "logsigmoid": _not_positive, "relu": _relu,
     "gelu": _clipped(-0.18), "silu": _clipped(-0.28), "mish": _clipped(-0.31), "hardswish": _clipped(-0.38), "softplus": _not_negative,
