@@ -203,7 +203,8 @@ class Workbench {
     await this.page.locator(".quick-input-widget").waitFor({ state: "hidden" });
   }
 
-  /** Asks again when a panel that was clicked took the focus from the question, as a user does. */
+  /** Asks again when a panel that was clicked took the focus from the question, as a user does. Enter is pressed only in the question:
+   *  in a panel it would choose a row, and the editor would go there. */
   async goTo(line, column = 1) {
     const there = new RegExp(`^Ln ${line}, Col ${column}\\b`);
     const ask = async () => {
@@ -211,7 +212,12 @@ class Workbench {
       await this.cursorAt(/^Ln/);
       await this.page.keyboard.press("Control+g");
       try {
-        await this.quickInput(`:${line}:${column}`, 2_000);
+        const box = await this.quickInput(`:${line}:${column}`, 2_000);
+        await this.page
+          .locator(".quick-input-list")
+          .getByRole("option", { name: new RegExp(`\\b${line}\\b`) })
+          .waitFor({ timeout: 2_000 });
+        if (!(await box.evaluate((input) => input === document.activeElement))) return "the question lost the focus";
         await this.page.keyboard.press("Enter");
         await this.cursorAt(there, 2_000);
       } catch (problem) {
@@ -291,6 +297,7 @@ class Workbench {
     const box = this.page.locator('.quick-input-widget input[type="text"]').first();
     await box.waitFor({ timeout });
     await box.fill(text, { timeout });
+    return box;
   }
 }
 
