@@ -230,3 +230,22 @@ def test_a_large_file_can_be_walked_in_parts():
     assert second.function("f0") is first.function("f0")
     place = second.function("f3").expressions[0].span
     assert second.source.slice(place) == second.module.code(second.module.node_at(place.line, place.column))[:len(second.source.slice(place))]
+
+
+def test_a_dict_with_an_unknown_key_keeps_its_values_and_may_hold_any_other(facts):
+    file = facts("""
+        def f(key):
+            feed = {"x": 1}
+            feed[key] = torch.zeros(3)
+            return "y" in feed, len(feed), feed
+    """)
+    assert [describe(item) for item in file.function("f").result.items] == ["unknown", "unknown", "{'x': unknown, ?: f32[3]}"]
+
+
+def test_a_list_beside_an_array_is_an_array(facts):
+    file = facts("""
+        import numpy as np
+        def f():
+            return (np.zeros((4, 3)) - [0.5, 0.4, 0.3]) / (1, 2, 3)
+    """)
+    assert describe(file.function("f").result) == "f64[4, 3]"

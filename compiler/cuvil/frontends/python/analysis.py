@@ -32,7 +32,7 @@ FILE_STEPS, PLAIN_STEPS = 120_000, 8_000      # that all functions of a file sha
 LEAST = 100, 1_500
 MANY = 600                                     # definitions of a file beyond which positions are not kept
 TENSOR_WORDS = ("torch", "np.", "numpy", "cv2", "nn.", "F.", "jnp", "Tensor", "einops", "cuvil", "cu.", ".shape", "[...,", "[:, ", ".view(", ".reshape(", ".mean(",
-                "softmax", "matmul", ".sum(", "tensor", "logits", "def forward", "def __call__", "%", ".format(", 'f"', "f'", "==", "logg")
+                "softmax", "matmul", ".sum(", "tensor", "logits", "def forward", "def __call__", "%", ".format(", 'f"', "f'", "==", "logg", ".run(")
 
 
 @dataclass(frozen=True)

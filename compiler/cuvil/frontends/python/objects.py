@@ -52,7 +52,9 @@ def of_class(name: str) -> Instance | None:
 
 @python("onnxruntime.InferenceSession")
 def session(walk: Walk, args, keywords, node) -> Value | None:
-    return of_class("onnxruntime.InferenceSession")
+    made = of_class("onnxruntime.InferenceSession")
+    made.attributes["path"] = args[0] if args else keywords.get("path_or_bytes", Unknown("the model of a session"))
+    return made
 
 
 def outside(walk: Walk, call: str, operands: list[Tensor], type: TensorType, library: str, node: cst.CSTNode) -> Tensor:

@@ -60,6 +60,7 @@ def binary(walk: Walk, kind: str, left: Value, right: Value, node: cst.CSTNode) 
     if isinstance(right, Either):
         return joins.each(walk, right, lambda option: binary(walk, kind, left, option, node))
     if is_tensor(left) or is_tensor(right):
+        left, right = (_array(walk, each, other, node) for each, other in ((left, right), (right, left)))
         return apply(walk, f"operator.{name}", [left, right], {}, node, sign)
     match left, right:
         case Scalar(value=str() as form), _ if kind == "Modulo":
@@ -74,6 +75,11 @@ def binary(walk: Walk, kind: str, left: Value, right: Value, node: cst.CSTNode) 
         case (Shape(), _) | (_, Shape()):
             return walk.unknown("a shape that is not known", node)
     return silent(walk, (left, right), node)
+
+
+def _array(walk: Walk, value: Value, other: Value, node: cst.CSTNode) -> Value:
+    """A list beside an array is an array to NumPy."""
+    return apply(walk, "numpy.array", [value], {}, node) if isinstance(value, Sequence) and value.kind != "set" and is_tensor(other) and other.library == "numpy" else value
 
 
 def _formatted(walk: Walk, form: str, right: Value, node: cst.CSTNode) -> Value:

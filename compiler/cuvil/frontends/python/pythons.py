@@ -17,6 +17,7 @@ from .library import apply
 from .modules import given_away
 from .values import (
     NONE,
+    OPEN,
     Instance,
     Library,
     Many,
@@ -98,6 +99,8 @@ def repeat(walk: Walk, args, keywords, node) -> Value | None:
 @python("builtins.len")
 def len_(walk: Walk, args, keywords, node) -> Value | None:
     match args:
+        case [Mapping(kind=kind)] if kind == OPEN:
+            return walk.unknown("the length of a dict with unknown keys", node)
         case [Sequence(items=items) | Mapping(items=items)]:
             return Scalar(len(items))
         case [Scalar(value=str() | range() as inner)]:

@@ -11,7 +11,7 @@ from . import joins, layers, records, traits
 from .classes import register
 from .library import apply
 from .mutation import write_into
-from .values import Either, Instance, Library, Many, Mapping, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserClass, Value
+from .values import OPEN, Either, Instance, Library, Many, Mapping, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserClass, Value
 from .walk import Walk
 
 
@@ -124,7 +124,10 @@ def set(walk: Walk, value: Value, index: Value, new: Value, node: cst.CSTNode) -
             else:
                 walk.refuse("a dict is changed at a key that is not known", node)
                 for name in items:
-                    items[name] = Unknown("a dict changed at an unknown key")
+                    if not isinstance(name, tuple):
+                        items[name] = Unknown("a dict changed at an unknown key")
+                items[("a key that is not known", len(items))] = new
+                value.kind = OPEN if value.kind == "builtins.dict" else value.kind
         case Tensor():
             write_into(walk, value, index, new, node)
         case Unknown():

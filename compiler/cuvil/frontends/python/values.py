@@ -132,9 +132,10 @@ class Sequence:
     kind: str = "tuple"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Mapping:
-    """A dict with known string or number keys; changed in place, as dicts are. kind: a library's class of dicts may have other keys too."""
+    """A dict with known string or number keys; changed in place, as dicts are. kind: a library's class of dicts may have other keys too.
+    One that is not known stands for itself as a tuple."""
 
     items: dict[Any, Value]
     kind: str = "builtins.dict"
