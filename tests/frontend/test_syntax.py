@@ -1,5 +1,6 @@
 """The syntax of a file as definitions that parse alone: places, broken code, and what an edit keeps."""
 from pathlib import Path
+from random import Random
 
 import libcst
 import pytest
@@ -203,3 +204,25 @@ def test_definitions_are_parsed_only_when_asked_for():
     module = parse(Source("f.py", "".join(f"def f{i}(x):\n    return x + {i}\n\n" for i in range(5000))))
     assert len(module.definitions) == 5000 and not any(d.parsed for d in module.definitions)
     assert module.code(module.node_at(3 * 4000 + 2, 11)) == "x" and sum(d.parsed for d in module.definitions) == 1
+
+
+PIECES = ("(", ")", '"""', "'", "\n", "\n    ", "x", "#", "\\", "@a\n", "def f():\n", ":", "else:\n", "class A:\n", "    ", "if x:\n", "\t", "\r\n")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_text_that_was_edited_splits_as_one_that_is_new(seed: int):
+    """Whether only the edited definition was split again or all, what comes out is the same."""
+    def places(module):
+        return [(d.kind, d.name, d.owner, d.indent, d.first, d.header, d.last, d.body, d.text) for d in module.definitions]
+
+    random = Random(seed)
+    text = Path(__file__).read_text(encoding="utf-8") if seed % 2 else SAMPLE
+    module = parse(Source("m.py", text))
+    for _ in range(150):
+        at = random.randrange(len(text))
+        cut = random.choice((0, 0, 1, 2, 5, 30))
+        edited = text[:at] + (random.choice(PIECES) if not cut else "") + text[at + cut:]
+        after = parse(Source("m.py", edited), module)
+        assert places(after) == places(parse(Source("m.py", edited)))
+        if random.random() < 0.3:
+            text, module = edited, after

@@ -14,8 +14,10 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 import libcst as cst
@@ -23,7 +25,7 @@ from libcst._nodes import op, whitespace
 
 from ..source import LineIndex, Source, Span
 from .positions import Positions
-from .scan import Piece, logical_lines, split
+from .scan import Piece, alone, logical_lines, split
 
 WRAPPER = "class _:\n"
 NESTING_LIMIT, CHAIN_LIMIT = 200, 1200        # beyond these libcst's parser overflows its stack or takes seconds
@@ -126,17 +128,22 @@ class Definition:
     """A piece of a file: kind, name, owner, indent and lines as in scan.Piece, its text, and its tree when asked for."""
 
     def __init__(self, piece: Piece, text: str, previous: Definition | None = None) -> None:
-        self.kind, self.name, self.owner, self.indent = piece.kind, piece.name, piece.owner, piece.indent
-        self.first, self.header, self.last, self.body = piece.first, piece.header, piece.last, piece.body
+        self._stand(piece)
         self.text = text
         self._parsed: tuple[Tree | None, str, tuple[int, int]] | None = None
-        self._fallback: Tree | Definition | None = None
+        self._fallback: Tree | Definition | None = previous._good if previous is not None else None
         self.stale = False
-        if previous is not None:
-            if previous.text == text:
-                self._parsed, self._fallback, self.stale = previous._parsed, previous._fallback, previous.stale
-            else:
-                self._fallback = previous._good
+
+    def _stand(self, piece: Piece) -> None:
+        self.piece = piece
+        self.kind, self.name, self.owner, self.indent = piece.kind, piece.name, piece.owner, piece.indent
+        self.first, self.header, self.last, self.body = piece.first, piece.header, piece.last, piece.body
+
+    def at(self, piece: Piece) -> Definition:
+        """The same text in another place, with all that is known of it."""
+        other = copy(self)
+        other._stand(piece)
+        return other
 
     @property
     def _good(self) -> Tree | Definition | None:
@@ -177,6 +184,18 @@ class Definition:
     def parsed(self) -> bool:
         return self._parsed is not None
 
+    @cached_property
+    def python_reads(self) -> bool:
+        """Python's own parser has no complaint."""
+        lead, body = _body(self.text, self.indent, self.kind == "class" and self.body is not None)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                ast.parse(lead + body)
+            return True
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return False
+
     @property
     def node(self) -> cst.CSTNode | None:
         """The function, class or statement itself."""
@@ -197,8 +216,9 @@ class Definition:
 class Module:
     """A file. definitions: all pieces in order, whatever their kind."""
 
-    def __init__(self, source: Source, definitions: Sequence[Definition]) -> None:
+    def __init__(self, source: Source, definitions: Sequence[Definition], closed: bool = True) -> None:
         self.source, self.definitions = source, tuple(definitions)
+        self.closed = closed                                  # no string or bracket is left open
         self._last: Definition | None = None
 
     @cached_property
@@ -221,12 +241,10 @@ class Module:
 
     @property
     def errors(self) -> tuple[SyntaxProblem, ...]:
-        """Parses everything Python itself would not read. A file without errors costs one pass of Python's own parser."""
-        if _python_reads(self.source.text):
-            return ()
+        """Parses what Python itself would not read. A definition costs one pass of Python's own parser, once."""
         problems = []
         for definition in self.definitions:
-            if definition.error is not None:
+            if not definition.python_reads and definition.error is not None:
                 line, column = definition.error_place
                 end = max(len(self.source.line(line)), column + 1)
                 problems.append(SyntaxProblem(Span(self.source.path, line, column, line, end), definition.error, definition.name))
@@ -300,6 +318,9 @@ class Module:
 
 def parse(source: Source, previous: Module | None = None) -> Module:
     """The file's definitions, those of `previous` with the same text kept. Never raises; parses nothing yet."""
+    edited = _edited(source, previous) if previous is not None and previous.closed else None
+    if edited is not None:
+        return Module(source, edited)
     text, index = source.text, source.index
     kept: dict[tuple[str, str, str], list[Definition]] = {}
     named: dict[tuple[str, str, int], Definition] = {}
@@ -310,24 +331,59 @@ def parse(source: Source, previous: Module | None = None) -> Module:
         named[old.kind, old.name, count] = old
     counts.clear()
     definitions = []
-    for piece in split(text, index):
-        start = index.offset(piece.first, 0)
-        own = text[start:index.offset(piece.last + 1, 0) if piece.last < len(index) else len(text)].rstrip("\r\n")
+    pieces, closed = split(text, index)
+    for piece in pieces:
+        own = _lines(source, piece.first, piece.last)
         count = counts[piece.kind, piece.name] = counts.get((piece.kind, piece.name), -1) + 1
         same = kept.get((piece.kind, piece.name, own))
         old = same.pop(0) if same else named.get((piece.kind, piece.name, count)) if piece.kind != "statement" else None
-        if old is not None and old.text == own and (old.first, old.indent, old.header, old.body) == (
-                piece.first, piece.indent, piece.header, piece.body):
-            definitions.append(old)
-        else:
+        if old is None or old.text != own:
             definitions.append(Definition(piece, own, old))
-    return Module(source, definitions)
+        else:
+            definitions.append(old if old.piece == piece else old.at(piece))
+    return Module(source, definitions, closed)
+
+
+def _edited(source: Source, previous: Module) -> list[Definition] | None:
+    """The definitions of a text that differs from the last one inside one function or statement: only that one is split again. None when
+    it is not so simple: the text then has to be split anew."""
+    old, new = previous.source.text, source.text
+    start = _common(len(old), len(new), lambda n: old.startswith(new[:n]))
+    end = _common(len(old) - start, len(new) - start, lambda n: old.endswith(new[len(new) - n:]))
+    first, last = previous.source.index.position(start)[0], previous.source.index.position(len(old) - end)[0]
+    definitions = previous.definitions
+    at = bisect_right(definitions, first, key=lambda d: d.first) - 1
+    if at < 0 or definitions[at].last < last or definitions[at].kind == "class":
+        return None
+    edited, added = definitions[at], len(source.index) - len(previous.source.index)
+    piece = alone(_lines(source, edited.first, edited.last + added))
+    word = edited.name.rpartition(".")[2] if edited.kind == "function" else ""
+    if piece is None or (piece.kind, piece.name, piece.indent) != (edited.kind, word, edited.indent):
+        return None
+    piece = replace(piece.moved(edited.first - 1), name=edited.name, owner=edited.owner)
+    changed = Definition(piece, _lines(source, piece.first, piece.last), edited)
+    below = [d.at(d.piece.moved(added)) for d in definitions[at + 1:]] if added else definitions[at + 1:]
+    return [*definitions[:at], changed, *below]
+
+
+def _common(a: int, b: int, agrees: Callable[[int], bool]) -> int:
+    """The largest n up to a and b for which it agrees; it agrees for all smaller ones too."""
+    low, high = 0, min(a, b)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if agrees(middle) else (low, middle - 1)
+    return low
+
+
+def _lines(source: Source, first: int, last: int) -> str:
+    index, text = source.index, source.text
+    end = index.offset(last + 1, 0) if last < len(index) else len(text)
+    return text[index.offset(first, 0):end].rstrip("\r\n")
 
 
 def parse_text(text: str, indent: int, header_only: bool = False) -> tuple[Tree | None, str, tuple[int, int]]:
     """(tree, "", _) of a piece of a file, or (None, what is wrong, (line, column) in the text)."""
-    lead = WRAPPER if text[:1] in (" ", "\t") else ""
-    body = text + ("\n" + " " * (indent + 1) + "pass\n" if header_only else "\n")
+    lead, body = _body(text, indent, header_only)
     too_deep = _too_deep(text)
     if too_deep is not None:
         return None, *too_deep
@@ -343,6 +399,11 @@ def parse_text(text: str, indent: int, header_only: bool = False) -> tuple[Tree 
     return Tree(root, nodes, text, len(lead)), "", (1, 0)
 
 
+def _body(text: str, indent: int, header_only: bool) -> tuple[str, str]:
+    """What is parsed: a line before an indented text, and the text, with a body where it is only a header."""
+    return WRAPPER if text[:1] in (" ", "\t") else "", text + ("\n" + " " * (indent + 1) + "pass\n" if header_only else "\n")
+
+
 def _python_says(lead: str, body: str, text: str, error: cst.ParserSyntaxError) -> tuple[str, tuple[int, int]]:
     """The message and place of Python's own parser, which names the mistake; libcst names the tokens it expected."""
     try:
@@ -356,16 +417,6 @@ def _python_says(lead: str, body: str, text: str, error: cst.ParserSyntaxError) 
     except (ValueError, RecursionError, MemoryError):
         pass
     return "this does not parse", (max(error.raw_line + 1 - bool(lead), 1), max(error.raw_column, 0))
-
-
-def _python_reads(text: str) -> bool:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(text)
-        return True
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
 
 
 _CHAIN = re.compile(r"[-+*/%@&|^.(\[{~]")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..source import LineIndex
 
@@ -59,13 +59,28 @@ class Piece:
     last: int
     body: int | None = None
 
+    def moved(self, lines: int) -> Piece:
+        return replace(self, first=self.first + lines, header=self.header + lines, last=self.last + lines)
 
-def split(text: str, index: LineIndex) -> list[Piece]:
-    """The pieces of a file in order. Lines in none of them are blank or comments."""
+
+def split(text: str, index: LineIndex) -> tuple[list[Piece], bool]:
+    """The pieces of a file in order, and whether all strings and brackets end. Lines in no piece are blank or comments."""
+    lines, left_open, suspects = _scan(text, index, ())
+    return _pieces(text, _cut_short(text, index, lines, suspects) if left_open == "string" else lines), not left_open
+
+
+def alone(text: str) -> Piece | None:
+    """The piece that a text is; None when it is several, or may reach beyond its end. A piece reads the same in its file as alone."""
+    lines, left_open, _ = _scan(text, LineIndex(text), ())
+    pieces = _pieces(text, lines)
+    return pieces[0] if len(pieces) == 1 and not left_open and not text.endswith("\\") else None
+
+
+def _pieces(text: str, lines: Sequence[Logical]) -> list[Piece]:
     pieces: list[Piece] = []
     classes: list[Piece] = []
     decorators: Logical | None = None
-    for line in logical_lines(text, index):
+    for line in lines:
         current = pieces[-1] if pieces else None
         while classes and line.indent <= classes[-1].indent:
             classes.pop()
@@ -100,31 +115,34 @@ def split(text: str, index: LineIndex) -> list[Piece]:
 
 def logical_lines(text: str, index: LineIndex) -> list[Logical]:
     """The logical lines of a text. When a string never ends, the string that swallowed definitions is looked for and cut short."""
-    lines, unclosed, suspects = _scan(text, index, ())
-    if not unclosed:
-        return lines
+    lines, left_open, suspects = _scan(text, index, ())
+    return _cut_short(text, index, lines, suspects) if left_open == "string" else lines
+
+
+def _cut_short(text: str, index: LineIndex, lines: list[Logical], suspects: Sequence[int]) -> list[Logical]:
     for suspect in suspects[:8]:
-        attempt, unclosed, _ = _scan(text, index, (suspect,))
-        if not unclosed:
+        attempt, left_open, _ = _scan(text, index, (suspect,))
+        if left_open != "string":
             return attempt
     return _scan(text, index, suspects)[0] if suspects else lines
 
 
-def _scan(text: str, index: LineIndex, cut: Sequence[int]) -> tuple[list[Logical], bool, list[int]]:
-    """(lines, whether a triple-quoted string is left open, where those start that hold what looks like a definition around them).
-    Strings that start at one of `cut` end with their line, and so does one that is left open."""
+def _scan(text: str, index: LineIndex, cut: Sequence[int]) -> tuple[list[Logical], str, list[int]]:
+    """(lines, what is left open at some place: a triple-quoted "string", else a "bracket", else "", where those strings start that hold
+    what looks like a definition around them). Strings that start at one of `cut` end with their line, and so does one that is left open."""
     suspects: list[int] = []
     lines: list[Logical] = []
-    unclosed, depth, position = False, 0, 0
+    left_open, depth, position = "", 0, 0
     start = _significant(text, re.match(r"[ \t\f]*", text).end())
     indent = max(start, 0)
     search = _TOKEN.search
     while (match := search(text, position)) is not None:
         position, kind = match.end(), match.lastgroup
         if kind == "newline":
-            if depth and _BEGINS.match(text, position) is None:
-                continue
-            depth = 0
+            if depth:
+                if _BEGINS.match(text, position) is None:
+                    continue
+                depth, left_open = 0, left_open or "bracket"
             if start >= 0:
                 lines.append(_logical(index, start, match.start()))
             start = _significant(text, position)
@@ -135,7 +153,7 @@ def _scan(text: str, index: LineIndex, cut: Sequence[int]) -> tuple[list[Logical
         elif kind == "close":
             depth = max(depth - 1, 0)
         elif kind == "open_triple":
-            unclosed, position = True, _line_end(text, position)
+            left_open, position = "string", _line_end(text, position)
         elif kind == "triple":
             swallowed = _SWALLOWED.search(text, match.start(), position)
             if swallowed is not None and len(swallowed[1]) <= indent:
@@ -144,7 +162,7 @@ def _scan(text: str, index: LineIndex, cut: Sequence[int]) -> tuple[list[Logical
                     position = _line_end(text, match.start())
     if start >= 0:
         lines.append(_logical(index, start, len(text)))
-    return lines, unclosed, suspects
+    return lines, left_open or ("bracket" if depth else ""), suspects
 
 
 def _significant(text: str, position: int) -> int:
