@@ -188,6 +188,16 @@ def test_an_edit_walks_again_only_what_hangs_on_it(tmp_path):
     assert describe(helped.function("one").result) == "f32[1, 7]" and helped.function("two") is again.function("two")
 
 
+def test_a_module_that_appears_is_seen_where_it_was_missing(tmp_path):
+    path, code = str(tmp_path / "main.py"), "import torch\nfrom later import scale\ndef f():\n    return scale(torch.ones(3))\n"
+    analyzer = Analyzer(Workspace(tmp_path))
+    assert describe(analyzer.analyze(Source(path, code)).function("f").result) == "unknown"
+    (tmp_path / "later.py").write_text("def scale(x):\n    return x[None]\n")
+    assert describe(analyzer.analyze(Source(path, code)).function("f").result) == "f32[1, 3]"
+    (tmp_path / "later.py").unlink()
+    assert describe(analyzer.analyze(Source(path, code)).function("f").result) == "unknown"
+
+
 def test_a_broken_function_shows_its_last_facts_and_others_stay():
     analyzer = Analyzer(Workspace("."))
     first = analyzer.analyze(Source("m.py", TWO))

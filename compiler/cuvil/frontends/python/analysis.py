@@ -25,7 +25,7 @@ from .records import settled
 from .signatures import MAY_BE_NONE
 from .values import Either, Tensor, Unknown, Untyped, Value
 from .walk import Frame, OutOfBudget, Walk
-from .workspace import Namespace, Workspace
+from .workspace import Namespace, Used, Workspace
 
 FACT_STEPS = 20_000                            # that a walk of one function may take
 FILE_STEPS, PLAIN_STEPS = 120_000, 8_000      # that all functions of a file share: those that mention tensors, and the others
@@ -37,10 +37,10 @@ TENSOR_WORDS = ("torch", "np.", "numpy", "cv2", "nn.", "F.", "jnp", "Tensor", "e
 
 @dataclass(frozen=True)
 class Kept:
-    """Facts of a definition and what they hang on: (path, name) -> the definitions found there."""
+    """Facts of a definition and what they hang on."""
 
     facts: FunctionFacts | tuple
-    used: dict[tuple[str, str], tuple[Definition, ...]]
+    used: Used
     unknown: Counter[str]
     understood: int
     nodes: tuple[cst.CSTNode, ...] = ()           # of the expressions of a function

@@ -21,7 +21,7 @@ from .joins import without_differences
 from .signatures import inputs_of
 from .values import Deferred, Instance, Tensor, UserClass, UserFunction, Value, Weight
 from .walk import Frame, OutOfBudget, Walk
-from .workspace import Namespace, Workspace
+from .workspace import Namespace, Used, Workspace
 
 ENTRIES = ("forward", "__call__")
 MAKERS = 4                                     # functions of a file that make its models: the first few say how
@@ -34,7 +34,7 @@ class Brought:
     """What the walk of one entry saw in the functions of its file, and what it hangs on."""
 
     seen: dict[Definition, Seen]
-    used: dict[tuple[str, str], tuple[Definition, ...]]
+    used: Used
 
 
 def brought(workspace: Workspace, namespace: Namespace, entry: Definition, steps: int) -> Brought:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
-from ...cst import Definition
 from . import calls, classes, modules
 from .signatures import inputs_of
 from .values import Either, Instance, Many, Mapping, Partial, Scalar, Sequence, Unknown, Untyped, UserClass, UserFunction, Value, Weight
 from .walk import Frame, Walk
+from .workspace import Used
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Kept:
     """An object, what its making looked at, and the symbols it uses."""
 
     instance: Instance
-    used: dict[tuple[str, str], tuple[Definition, ...]]
+    used: Used
     symbols: frozenset[str]
 
 

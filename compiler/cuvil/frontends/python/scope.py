@@ -37,14 +37,15 @@ def global_value(walk: Walk, namespace: Namespace, word: str, node: cst.CSTNode 
     found = namespace.find(word)
     walk.used[key] = found
     shared = namespace.values.get(word)
-    if shared is not None and shared[2] == walk.workspace.looks:
+    if shared is not None and (shared[2] == walk.workspace.looks or walk.workspace.unchanged(shared[1])):
         value, used, _ = shared
+        namespace.values[word] = value, used, walk.workspace.looks
         walk.used.update(used)
         walk.constants[key] = value
         return value
     if not found:
         for home, level in namespace.stars:               # from .activations import *
-            path = walk.workspace.resolve(home, namespace.path, level)
+            path = _place(walk, home, namespace.path, level)
             other = walk.workspace.namespace(path) if path is not None and path != namespace.path else None
             if other is not None and not word.startswith("_") and other.find(word):
                 return global_value(walk, other, word, node)
@@ -58,7 +59,7 @@ def global_value(walk: Walk, namespace: Namespace, word: str, node: cst.CSTNode 
         own, walk.used = walk.used, used
     walk.constants[key] = value
     if _same_everywhere(value):
-        namespace.values[word] = value, own, walk.workspace.looks
+        namespace.values[word] = value, {**own, key: found}, walk.workspace.looks
     return value
 
 
@@ -171,9 +172,14 @@ def import_names(walk: Walk, node: cst.Import | cst.ImportFrom) -> dict[str, Val
 
 
 def _module(walk: Walk, name: str, level: int) -> Value:
-    path = None if name.partition(".")[0] in LIBRARIES and not level else walk.workspace.resolve(name, walk.frame.namespace.path, level)
+    path = None if name.partition(".")[0] in LIBRARIES and not level else _place(walk, name, walk.frame.namespace.path, level)
     namespace = walk.workspace.namespace(path) if path is not None else None
     return UserModule(namespace) if namespace is not None else Unknown("a module that was not found") if level else library(name)
+
+
+def _place(walk: Walk, name: str, importer: str, level: int) -> str | None:
+    path = walk.used[name, importer, level] = walk.workspace.resolve(name, importer, level)
+    return path
 
 
 def _imported(walk: Walk, home: str, name: str, level: int, node: cst.CSTNode) -> Value:

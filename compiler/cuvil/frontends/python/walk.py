@@ -49,7 +49,7 @@ from .values import (
     describe,
     shape_value,
 )
-from .workspace import Namespace, Workspace
+from .workspace import Namespace, Used, Workspace
 
 STEPS, DEPTH, SAME_FUNCTION, UNROLL = 200_000, 60, 4, 256
 VIEWS = frozenset(("reshape", "transpose", "broadcast", "slice", "squeeze", "unsqueeze", "flip"))
@@ -104,7 +104,7 @@ class Walk:
         self.shared: set[int] = set()                      # storages that some view looks into
         self.fixed: dict[int, str] = {}                    # storages that belong to the caller, and why
         self.constants: dict[tuple[str, str], Value] = {}
-        self.used: dict[tuple[str, str], tuple[Definition, ...]] = {}
+        self.used: Used = {}
         self.weights: dict[str, tuple[Instance | None, Tensor]] = {}
         self.replayed: dict[int, tuple[Deferred, Tensor]] = {}
         self.symbols: set[str] = set()

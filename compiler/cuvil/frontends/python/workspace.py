@@ -20,6 +20,8 @@ from .targets import DEFAULT_TARGETS, Targets
 from .values import Library
 
 SIZE_LIMIT = 4_000_000                        # characters; a larger file is not a program
+# What a walk looked at: (path, name) -> the definitions found there; (module, importing file, dots before it) -> its path
+Used = dict[tuple[str, str] | tuple[str, str, int], tuple[Definition, ...] | str | None]
 _NAME = re.compile(r"[^\W\d]\w*")
 _STAR = re.compile(r"^from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]+\*", re.MULTILINE)
 _COMPOUND = re.compile(r"\s*(?:if|try|with|for|while|match|async)\b")
@@ -68,9 +70,13 @@ class Workspace:
         if known is not None and known.source.text == source.text:
             return known
         module = parse(source, previous or (known.syntax if known is not None else None))
-        self._namespaces[source.path] = Namespace(self, module)
         self._fresh.pop(source.path, None)
-        return self._namespaces[source.path]
+        if known is None:
+            known = self._namespaces[source.path] = Namespace(self, module)
+        else:
+            known.renew(module)
+            self.looks += 1
+        return known
 
     def namespace(self, path: str) -> Namespace | None:
         """The namespace of a file, None when it cannot be read as UTF-8 text or is too large."""
@@ -94,9 +100,14 @@ class Workspace:
         self._stamps[path] = stamp
         return self._take(Source(path, text))
 
-    def unchanged(self, used: dict[tuple[str, str], tuple[Definition, ...]]) -> bool:
-        """All names still mean what they meant: (path, name) -> the definitions found there."""
-        for (path, name), definitions in used.items():
+    def unchanged(self, used: Used) -> bool:
+        """All names still mean what they meant, and all modules are where they were."""
+        for key, definitions in used.items():
+            if len(key) == 3:
+                if self.resolve(*key) != definitions:
+                    return False
+                continue
+            path, name = key
             namespace = self.namespace(path)
             if namespace is None:
                 return False
@@ -113,11 +124,19 @@ class Workspace:
 
 
 class Namespace:
-    """What names mean at the top of a file."""
+    """What names mean at the top of a file. It stays the same object while the text changes, so that a class or function that was found
+    in it is looked up in the newest text."""
 
     def __init__(self, workspace: Workspace, syntax: Module) -> None:
-        self.workspace, self.syntax = workspace, syntax
+        self.workspace = workspace
         self.values: dict[str, tuple] = {}                 # of names that mean the same in every walk: scope.global_value
+        self.renew(syntax)
+
+    def renew(self, syntax: Module) -> None:
+        """The text changed. Values stay for as long as the definitions they came from do."""
+        self.syntax = syntax
+        for worked_out in ("_mentions", "_bound", "stars", "library"):
+            self.__dict__.pop(worked_out, None)
         self.shares: tuple[int, ...] | None = None         # steps that each of its functions may take: analysis.budget
         self.handed: dict[str, tuple] | None = None        # what is handed to a compiler: kept by regions.py
 
