@@ -35,6 +35,10 @@ class Span:
                 and (self.line, self.column) <= (other.line, other.column)
                 and (other.end_line, other.end_column) <= (self.end_line, self.end_column))
 
+    def lower(self, lines: int) -> Span:
+        """The same place after so many lines were put above it."""
+        return Span(self.path, self.line + lines, self.column, self.end_line + lines, self.end_column)
+
     def to_json(self) -> dict:
         """The range as people count: lines and columns from 1."""
         return {"start": {"line": self.line, "column": self.column + 1},

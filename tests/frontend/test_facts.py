@@ -1,7 +1,9 @@
 """What is known of code without compiling it: values, mistakes with their evidence, and silence about the rest."""
 import textwrap
 
-from cuvil.frontends.python import Analyzer, Workspace
+import pytest
+
+from cuvil.frontends.python import Analyzer, Interrupted, Workspace
 from cuvil.frontends.python.values import Unknown, describe
 from cuvil.source import Source
 
@@ -230,16 +232,38 @@ def test_helpers_are_imported_from_the_workspace_only(tmp_path):
     assert isinstance(outside.function("f").result.items[0], Unknown)
 
 
-def test_a_large_file_can_be_walked_in_parts():
+def test_a_walk_of_a_large_file_can_be_stopped_and_goes_on_where_it_was():
     code = "import torch\n" + "".join(f"def f{i}():\n    return torch.zeros({i + 1})\n" for i in range(700))
+    analyzer, asked = Analyzer(Workspace(".")), []
+    with pytest.raises(Interrupted):
+        analyzer.analyze(Source("m.py", code), lambda: asked.append(1) or len(asked) > 500)
+    asked.clear()
+    facts = analyzer.analyze(Source("m.py", code), lambda: bool(asked.append(1)))
+    assert len(asked) == 201 and describe(facts.function("f699").result) == "f32[700]"
+    place = facts.function("f3").expressions[0].span
+    assert facts.source.slice(place) == facts.module.code(facts.module.node_at(place.line, place.column))[:len(facts.source.slice(place))]
+
+
+def test_at_a_glance_only_what_was_typed_is_walked_and_the_rest_stands_where_it_moved():
+    code = "import torch\nSIZE = 4\ndef one():\n    return torch.ones(SIZE)\ndef two():\n    return torch.ones(3) + 1\n"
     analyzer = Analyzer(Workspace("."))
-    first = analyzer.analyze(Source("m.py", code), limit=500)
-    assert first.pending == 201 and len(first.functions) == 700 and first.function("f699").result is None
-    second = analyzer.analyze(Source("m.py", code), first, limit=500)
-    assert second.pending == 0 and describe(second.function("f699").result) == "f32[700]"
-    assert second.function("f0") is first.function("f0")
-    place = second.function("f3").expressions[0].span
-    assert second.source.slice(place) == second.module.code(second.module.node_at(place.line, place.column))[:len(second.source.slice(place))]
+    first = analyzer.analyze(Source("m.py", code))
+    typed = analyzer.glance(Source("m.py", code.replace("one():", "one():\n    SIZE = 9")), bool)
+    assert [d.name for d in typed.fresh] == ["one"] and describe(typed.facts.function("one").result) == "f32[9]"
+    moved, before = typed.facts.function("two"), first.function("two")
+    assert [(e.span, e.value) for e in moved.expressions] == [(e.span.lower(1), e.value) for e in before.expressions]
+    broken = analyzer.glance(Source("m.py", code.replace("one():", "one():\n    SIZE = (9")), bool)
+    assert [d.name for d in broken.fresh] == ["one"] and describe(broken.facts.function("one").result) == "f32[9]"
+    assert "syntax error" in str(broken.facts.function("one").refusal)
+    constant = analyzer.glance(Source("m.py", code.replace("SIZE = 4", "SIZE = 7")), bool)
+    assert describe(constant.facts.function("one").result) == "f32[4]"
+    assert describe(analyzer.analyze(Source("m.py", code.replace("SIZE = 4", "SIZE = 7"))).function("one").result) == "f32[7]"
+
+
+def test_a_first_glance_walks_until_it_is_enough():
+    glance = Analyzer(Workspace(".")).glance(Source("m.py", TWO), lambda: True)
+    assert len(glance.fresh) == 1 and not glance.complete and [f.name for f in glance.facts.functions] == ["one", "two"]
+    assert Analyzer(Workspace(".")).glance(Source("m.py", TWO), lambda: False).complete
 
 
 def test_a_dict_with_an_unknown_key_keeps_its_values_and_may_hold_any_other(facts):

@@ -1,6 +1,6 @@
 """Python source to facts and CIR, by an abstract interpreter over its syntax trees. The user's code is never imported or run."""
-from .analysis import Analyzer, analyze, understood
+from .analysis import Analyzer, Glance, Interrupted, analyze, glance, understood
 from .capture import capture
 from .workspace import Workspace
 
-__all__ = ["Analyzer", "Workspace", "analyze", "capture", "understood"]
+__all__ = ["Analyzer", "Glance", "Interrupted", "Workspace", "analyze", "capture", "glance", "understood"]

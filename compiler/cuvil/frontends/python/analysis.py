@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import libcst as cst
@@ -19,7 +20,7 @@ from . import assumed
 from .capture import deep_enough, walked
 from .context import MODULE_LEVEL
 from .devices import host_of
-from .facts import ExpressionFact, FileFacts, FunctionFacts
+from .facts import ClassFacts, ExpressionFact, FileFacts, FunctionFacts
 from .members import class_facts
 from .records import settled
 from .signatures import MAY_BE_NONE
@@ -46,6 +47,20 @@ class Kept:
     nodes: tuple[cst.CSTNode, ...] = ()           # of the expressions of a function
 
 
+class Interrupted(Exception):
+    """Somebody said stop. What was walked so far is kept; asking again goes on with the rest."""
+
+
+@dataclass(frozen=True)
+class Glance:
+    """What can be said of a text at once. fresh: the definitions that were walked for it; the others' facts are those of the text before,
+    where they stand now. complete: all that there is was walked."""
+
+    facts: FileFacts
+    fresh: tuple[Definition, ...]
+    complete: bool
+
+
 class Analyzer:
     """Keeps the facts of definitions from one version of a file to the next. Not for use by several threads at once."""
 
@@ -53,34 +68,67 @@ class Analyzer:
         self.workspace = workspace if workspace is not None else Workspace()
         self._kept: OrderedDict[str, dict[Definition, Kept]] = OrderedDict()
         self._files = files
+        self._glanced: dict[str, dict[Definition, Kept]] = {}                # walked since the last whole analysis
+        self._classes: dict[str, tuple[ClassFacts, ...]] = {}
         self._brought: dict[str, dict[Definition, assumed.Brought]] = {}
 
-    def analyze(self, source: Source, previous: FileFacts | None = None, limit: int | None = None) -> FileFacts:
-        """Everything known of a file. Never raises for user code.
-
-        previous: its facts before an edit, for trees to fall back on. limit: at most this many definitions are walked; the others
-        keep their old facts, or have none, and are counted as pending: calling again goes on with them."""
+    def analyze(self, source: Source, stop: Callable[[], bool] = bool) -> FileFacts:
+        """Everything known of a file. Never raises for user code; Interrupted when `stop`, asked between definitions, says so."""
         deep_enough()
         self.workspace.look_again()
-        namespace = self.workspace.open(source, previous.module if previous is not None else None)
-        module, kept = namespace.syntax, self._kept.get(source.path, {})
-        now: dict[Definition, Kept] = {}
+        namespace = self.workspace.open(source)
+        kept = self._kept.pop(source.path, {}) | self._glanced.pop(source.path, {})
+        now = self._kept[source.path] = {}
+        try:
+            for definition in namespace.syntax.definitions:
+                if definition.kind == "class":
+                    continue
+                entry = kept.get(definition)
+                if entry is None or not self.workspace.unchanged(entry.used):
+                    if stop():
+                        raise Interrupted
+                    entry = self._walked(namespace, definition)
+                now[definition] = entry
+        except BaseException:
+            self._kept[source.path] = kept | now
+            raise
+        while len(self._kept) > self._files:
+            self._kept.popitem(last=False)
+        functions = [entry.facts for entry in now.values() if isinstance(entry.facts, FunctionFacts)]
+        classes = self._classes[source.path] = class_facts(self.workspace, namespace, functions)
+        return self._together(namespace, now, classes)
+
+    def glance(self, source: Source, enough: Callable[[], bool]) -> Glance:
+        """The facts of a text that was edited a moment ago, in the time that one definition takes: those that were written or changed are
+        walked until it is `enough`, one at least; what hangs on them keeps its facts until the next `analyze`."""
+        deep_enough()
+        path, namespace = source.path, self.workspace.open(source)
+        kept = self._kept.get(path, {}) | self._glanced.get(path, {})
+        definitions = [d for d in namespace.syntax.definitions if d.kind != "class"]
+        entries = {d: kept[d] for d in definitions if d in kept}
+        fresh: list[Definition] = []
+        if len(entries) < len(definitions):
+            twins = {(d.name, d.text): (d, entry) for d, entry in kept.items() if d not in entries}
+            trees = {id(d.tree): (d, entry) for d, entry in kept.items() if d.parsed and d.tree is not None and d not in entries}
+            for definition in definitions:
+                if definition in entries:
+                    continue
+                if (twin := twins.get((definition.name, definition.text))) is not None:
+                    entries[definition] = _moved(twin[1], definition.first - twin[0].first)
+                elif not fresh or not enough():
+                    last = trees.get(id(definition.tree)) if definition.tree is not None and definition.stale else None
+                    entry = _broken(namespace.path, definition, last[1]) if last is not None and last[0].first == definition.first else None
+                    entries[definition] = entry or self._walked(namespace, definition)
+                    fresh.append(definition)
+        self._glanced[path] = {d: entry for d, entry in self._glanced.get(path, {}).items() if d in entries} | {d: entries[d] for d in fresh}
+        known = {d: entries.get(d) or Kept(_blank(namespace, d) if d.kind == "function" else (), {}, Counter(), 0) for d in definitions}
+        return Glance(self._together(namespace, known, self._classes.get(path, ())), tuple(fresh), len(fresh) == len(definitions))
+
+    def _together(self, namespace: Namespace, entries: dict[Definition, Kept], classes: tuple[ClassFacts, ...]) -> FileFacts:
         functions: list[FunctionFacts] = []
         top: tuple[list, ...] = ([], [], [], [], [], [])   # of module level: expressions, problems, calls, writes, branches, assigns
-        understood, unknown, walked_now, pending = 0, Counter(), 0, 0
-        for definition in module.definitions:
-            if definition.kind == "class":
-                continue
-            entry = kept.get(definition)
-            if entry is None or not self.workspace.unchanged(entry.used):
-                if limit is not None and walked_now >= limit:
-                    pending += 1
-                    if definition.kind == "function":
-                        functions.append(entry.facts if entry is not None else _blank(namespace, definition))
-                    continue
-                walked_now += 1
-                entry = self._function(namespace, definition) if definition.kind == "function" else self._statement(namespace, definition)
-            now[definition] = entry
+        understood, unknown = 0, Counter()
+        for entry in entries.values():
             if isinstance(entry.facts, FunctionFacts):
                 functions.append(entry.facts)
             else:
@@ -88,13 +136,10 @@ class Analyzer:
                     so_far += more
             understood += entry.understood
             unknown.update(entry.unknown)
-        self._kept[source.path] = now
-        self._kept.move_to_end(source.path)
-        while len(self._kept) > self._files:
-            self._kept.popitem(last=False)
         expressions, problems, calls, writes, branches, assigns = map(tuple, top)
-        return FileFacts(source, module, tuple(functions), expressions, problems, understood, unknown, module.stale, calls, pending, writes, branches,
-                         assigns, class_facts(self.workspace, namespace, functions), self.workspace.targets)
+        module = namespace.syntax
+        return FileFacts(module.source, module, tuple(functions), expressions, problems, understood, unknown, module.stale, calls, writes, branches,
+                         assigns, classes, self.workspace.targets)
 
     def brought(self, facts: FileFacts) -> FileFacts:
         """The facts, with what callers in the file and documentation bring to its functions: assumed.py. For what is shown, not for rules."""
@@ -128,21 +173,20 @@ class Analyzer:
 
     # --- one definition -------------------------------------------------------------------------------------------
 
+    def _walked(self, namespace: Namespace, definition: Definition) -> Kept:
+        return self._function(namespace, definition) if definition.kind == "function" else self._statement(namespace, definition)
+
     def _function(self, namespace: Namespace, definition: Definition) -> Kept:
         path, blank = namespace.path, _blank(namespace, definition)
         if definition.first == definition.header and not _about_tensors(namespace, definition):
             return Kept(blank, {}, Counter(), 0)
         node = definition.node
         if not isinstance(node, cst.FunctionDef):
-            what = definition.error or "this is not a function"
-            line, column = definition.error_place
-            place = Span(path, line, column, line, column + 1)
-            return Kept(replace(blank, refusal=CuvilError(f"syntax error: {what}", place)), {}, Counter(), 0)
+            return Kept(replace(blank, refusal=_unreadable(path, definition)), {}, Counter(), 0)
         steps = budget(namespace, definition)
         walk, outcome = walked(self.workspace, steps, namespace, definition, None)
         if definition.stale or definition.error is not None:
-            line, column = definition.error_place
-            outcome.refusal = CuvilError(f"syntax error: {definition.error}", Span(path, line, column, line, column + 1))
+            outcome.refusal = _unreadable(path, definition)
         made, function = facts_of(walk, path, definition), outcome.function
         if outcome.refusal is not None and any(map(may_be_none, outcome.parameters.values())) and not definition.stale:
             _, plain = walked(self.workspace, steps, namespace, definition, {})      # as it is compiled: with its defaults
@@ -209,6 +253,32 @@ def _blank(namespace: Namespace, definition: Definition) -> FunctionFacts:
     return FunctionFacts(definition.name, span, header, None, None, None, (), ())
 
 
+def _unreadable(path: str, definition: Definition) -> CuvilError:
+    line, column = definition.error_place
+    return CuvilError(f"syntax error: {definition.error or 'this is not a function'}", Span(path, line, column, line, column + 1))
+
+
+def _broken(path: str, definition: Definition, last: Kept) -> Kept | None:
+    """What is known of a definition that does not parse, from the walk of the same tree."""
+    return replace(last, facts=replace(last.facts, refusal=_unreadable(path, definition))) if isinstance(last.facts, FunctionFacts) else None
+
+
+def _moved(entry: Kept, lines: int) -> Kept:
+    """The facts of a definition that now stands so many lines lower, as far as hovers and hints need them."""
+    if not lines:
+        return entry
+    if not isinstance(entry.facts, FunctionFacts):
+        expressions = entry.facts[0] if entry.facts else ()
+        return replace(entry, facts=(_lower(expressions, lines),))
+    facts = entry.facts
+    return replace(entry, facts=FunctionFacts(facts.name, facts.span.lower(lines), facts.header.lower(lines), facts.function, facts.refusal, facts.entry,
+                                              _lower(facts.expressions, lines), (), facts.parameters, result=facts.result))
+
+
+def _lower(expressions: tuple[ExpressionFact, ...], lines: int) -> tuple[ExpressionFact, ...]:
+    return tuple(replace(fact, span=fact.span.lower(lines)) for fact in expressions)
+
+
 def _records(walk: Walk) -> dict[str, tuple]:
     return {"calls": settled(walk, walk.calls), "writes": settled(walk, walk.writes), "branches": settled(walk, walk.branches),
             "assigns": settled(walk, walk.assigns)}
@@ -239,12 +309,20 @@ def statistics(expressions: tuple[ExpressionFact, ...]) -> tuple[Counter[str], i
 _here = Workspace()
 
 
-def analyze(source: Source, workspace: Workspace | None = None) -> FileFacts:
+def analyze(source: Source, workspace: Workspace | None = None, stop: Callable[[], bool] = bool) -> FileFacts:
     """All facts of a file. Calls with the same workspace share what has not changed."""
+    return analyzer(workspace).analyze(source, stop)
+
+
+def glance(source: Source, workspace: Workspace, enough: Callable[[], bool]) -> Glance:
+    return analyzer(workspace).glance(source, enough)
+
+
+def analyzer(workspace: Workspace | None = None) -> Analyzer:
     workspace = workspace if workspace is not None else _here
     if workspace.analyzer is None:
         workspace.analyzer = Analyzer(workspace)
-    return workspace.analyzer.analyze(source)
+    return workspace.analyzer
 
 
 def understood(source: Source, workspace: Workspace | None = None) -> FileFacts:

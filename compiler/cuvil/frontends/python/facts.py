@@ -228,7 +228,6 @@ class FileFacts:
     unknown: Counter[str] = field(default_factory=Counter)   # the others, by reason
     stale: frozenset[str] = frozenset()
     calls: tuple[CallFact, ...] = ()              # of module level
-    pending: int = 0                              # definitions not walked yet: Analyzer.analyze with a limit
     writes: tuple[WriteFact, ...] = ()            # of module level, as the next two
     branches: tuple[BranchFact, ...] = ()
     assigns: tuple[AssignFact, ...] = ()

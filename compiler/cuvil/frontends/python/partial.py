@@ -13,7 +13,7 @@ import libcst as cst
 from ...ir.dims import Dim, Poly
 from ...ir.types import DType, TensorType
 from . import joins, masks, traits
-from .values import Either, Library, Many, Opaque, Scalar, Sequence, Tensor, Unknown, Untyped, Value
+from .values import NONE, Either, Library, Many, Opaque, Scalar, Sequence, Tensor, Unknown, Untyped, Value
 from .walk import Walk
 
 A_NUMBER = "a Python parameter without a default"
@@ -49,7 +49,15 @@ def result(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value],
     type = found(walk, args, {key: joins.given(walk.resolve(value)) for key, value in keywords.items()})
     if type is not None and name in _F64 and len(args) < 2 and "dtype" not in keywords:
         type = TensorType(type.shape, DType.F64)
+    asked = keywords.get("dtype")
+    if type is not None and asked is not None and asked != NONE:
+        type = TensorType(type.shape, asked.value if isinstance(asked, Scalar) and isinstance(asked.value, DType) else _dtype_named(asked))
     return None if type is None else opaque(walk, name, args, type, node)
+
+
+def _dtype_named(asked: Value) -> DType | None:
+    from .library import dtype_named
+    return dtype_named(asked.name) if isinstance(asked, Library) else None
 
 
 COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal"))
