@@ -255,3 +255,11 @@ def test_what_a_call_with_an_unknown_number_gives_is_no_number():
                                   "    y = x[:, :, :, None]\n    return (y / d)[:, :, :, 0::2]\n"))
     assert found.functions[0].problems == ()
     assert found.functions[0].result.type.shape is None or len(found.functions[0].result.type.shape) == 4
+
+
+def test_an_element_type_that_is_asked_for_holds_where_nothing_else_is_known(facts):
+    file = facts("""
+        def f(x: torch.Tensor, n):
+            return torch.ones_like(x[n].float(), dtype=torch.long), x.half().softmax(n, dtype=torch.float64), torch.zeros_like(x.half(), dtype=n)
+    """)
+    assert [describe(item) for item in file.function("f").result.items] == ["i64[...]", "f64[...]", "?[...]"]

@@ -42,11 +42,12 @@ WRONG = [
     (dict(code="F.scaled_dot_product_attention(q, k, k)", q="f32[2, 3, 8]", k="f32[2, 5, 4]"), "8 and 4 features", "shape-mismatch"),
     (dict(code="F.scaled_dot_product_attention(q, q, q, attn_mask=m)", q="f32[2, 3, 8]", m="bool[4, 4]"),
      "attention mask bool[4, 4] for scores of (2, 3, 3)", "shape-mismatch"),
-    (dict(code="F.scaled_dot_product_attention(q, q, q, attn_mask=m)", q="f16[2, 3, 8]", m="f32[3, 3]"), "a mask of f32[3, 3]", "dtype-mismatch"),
+    (dict(code="F.scaled_dot_product_attention(q, q, q, attn_mask=m)", q="f16[2, 3, 8]", m="f64[3, 3]"), "a mask of f64[3, 3]", "dtype-mismatch"),
+    (dict(code="F.layer_norm(x, (3,), w)", x="f64[2, 3]", w="f32[3]"), "layer_norm of f64[2, 3] with a parameter of f32[3]", "dtype-mismatch"),
     (dict(code="x + 300", library="numpy", x="u8[4]"), "add of u8[4] with 300", "argument"),
 ]
 # Right code that is not compiled: refused, never a finding.
-UNCOMPILED = [dict(code="torch.sort(x)", x="f32[4]"), dict(code="torch.empty(3)"), dict(code="x[x > 0]", x="f32[4]"), dict(code="F.dropout(x)", x="f32[4]"),
+UNCOMPILED = [dict(code="F.scaled_dot_product_attention(q, q, q, attn_mask=m)", q="f16[2, 3, 8]", m="f32[3, 3]"), dict(code="torch.sort(x)", x="f32[4]"), dict(code="torch.empty(3)"), dict(code="x[x > 0]", x="f32[4]"), dict(code="F.dropout(x)", x="f32[4]"),
               dict(code="F.pad(x, (1, 1), mode='reflect')", x="f32[1, 4]"), dict(code="torch.rand(3)"), dict(code="x.view(torch.int32)", x="f32[4]"),
               dict(code="F.batch_norm(x, m, m, training=True)", x="f32[2, 3]", m="f32[3]"), dict(code="F.adaptive_avg_pool2d(x, 3)", x="f32[1, 1, 4, 4]"),
               dict(code="F.softmax(x)", x="f32[4]"), dict(code="torch.exp(x, base=2)", x="f32[4]"), dict(code="torch.unique(x)", x="i64[4]")]

@@ -100,6 +100,8 @@ def scaled_dot_product_attention(b: Builder, query, key, value, attn_mask=None, 
     if is_causal and attn_mask is not None:
         raise TypeRuleError("attention with both attn_mask and is_causal", "one of them", "argument")
     if attn_mask is not None and dtype_of(attn_mask) not in (DType.BOOL, dtype_of(query)):
+        if attn_mask.type.dtype == DType.F32:
+            raise unsupported("attention with a mask of float32 and queries of another type", "a mask of the queries' element type", (query.type,))
         raise TypeRuleError(f"attention with queries {query.type} and a mask of {attn_mask.type}",
                             "a mask of bool or of the queries' element type", "dtype-mismatch")
     return b.emit("attention", query, key, value, *(() if attn_mask is None else (attn_mask,)), causal=bool(is_causal),

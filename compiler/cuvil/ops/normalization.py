@@ -5,6 +5,8 @@ rounded once, as ATen does it. Batch norm only with given statistics: while trai
 """
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..ir.dims import Dim, exact_quotient, product, proved_different
 from ..ir.function import Op
 from ..ir.types import DType, TensorType
@@ -22,11 +24,21 @@ def _normalised_axes(x: TensorType, attrs) -> tuple[int, ...]:
     return tuple(range(len(x.shape) - attrs["rank"], len(x.shape)))
 
 
+def _not_mixed(name: str, operands: Sequence[TensorType]) -> None:
+    """Halves with scales of float32 are taken, doubles with them are not."""
+    known = {part.dtype for part in operands if part.dtype is not None}
+    if DType.F64 in known and len(known) > 1:
+        raise TypeRuleError(f"{name} of {operands[0]} with a parameter of {next(p for p in operands[1:] if p.dtype != operands[0].dtype)}: the element types differ",
+                            "operands of one element type", "dtype-mismatch")
+
+
 def _infer_trailing(name: str):
     """layer_norm and rms_norm: scale and shift have the shape of the last `rank` axes."""
     def infer(operands, attrs):
         x, *more = operands
         float_only(name)([x], attrs)
+        if name == "layer_norm":
+            _not_mixed(name, operands)
         if x.shape is None:
             return x
         tail = x.shape[len(x.shape) - attrs["rank"]:] if attrs["rank"] <= len(x.shape) else None
@@ -82,6 +94,7 @@ def _infer_channels(name: str):
     def infer(operands, attrs):
         x, *more = operands
         float_only(name)([x], attrs)
+        _not_mixed(name, operands)
         if x.shape is None:
             return x
         if len(x.shape) < 2:

@@ -1,6 +1,6 @@
 """Floats as positions.
 
-What: a tensor is indexed by a tensor of floats, mostly what `/` or a mean of integers gave.
+What: a tensor is indexed by a tensor of floats, mostly what `/` or a mean of integers gave, or floats are looked up in an embedding.
 Why: the line raises IndexError when it is reached: PyTorch indexes by integers and bools only, and `/` gives floats even of integers.
 Example: `rows = flat / width; grid[rows]`
 Instead: `rows = flat // width`
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from cuvil.diagnostics import Diagnostic
 
-from .problems import of_family
+from .element_types import reported
 from .rule import Invalid, Rule
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ VALID = (
 )
 INVALID = (
     Invalid(_START + "    rows = flat / W\n    return »grid[rows, flat % W]«\n", "an index of f32"),
+    Invalid("import torch\n\ndef f():\n    return »torch.nn.Embedding(10, 4)(torch.zeros(3))«\n", "integer indices"),
 )
 
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
-    for problem in of_family(facts, "dtype-mismatch"):
-        if problem.operation == "indexing":
-            yield RULE.finding(f"{problem.what}: it raises; expected {problem.expected}", problem.span, problem.evidence)
+    for problem in reported(facts, RULE.name):
+        yield RULE.finding(f"{problem.what}: it raises; expected {problem.expected}", problem.span, problem.evidence)
 
 
 RULE = Rule("CUV211", "float-index", kind="index-dtype", severity="error", certainty="proved", check=check,

@@ -54,6 +54,8 @@ INVALID = (
     Invalid("import torch\n\ndef f():\n    a, b = torch.zeros(8, 3)[:, :1], torch.zeros(8)\n    return (»a - b«).abs().mean()\n",
             "[8, 1] with [8] broadcasts to [8, 8]",
             "import torch\n\ndef f():\n    a, b = torch.zeros(8, 3)[:, :1], torch.zeros(8)\n    return (a.squeeze(-1) - b).abs().mean()\n"),
+    Invalid("import torch\n\ndef f():\n    a, b = torch.zeros(8, 3)[:, :1], torch.zeros(8)\n    return (»(a * 2) - b«).abs().mean()\n", "[8, 8]",
+            "import torch\n\ndef f():\n    a, b = torch.zeros(8, 3)[:, :1], torch.zeros(8)\n    return (((a * 2).squeeze(-1)) - b).abs().mean()\n"),
     Invalid("import torch\nfrom torch import nn\n\nclass Head(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
             "        self.out = nn.Linear(24, 1)\n\n    def forward(self, x):\n        return self.out(x)\n\n"
             "def error(target):\n    guess = Head()(torch.zeros(16, 24))\n    gap = »torch.zeros(16) - guess«\n    return (gap * gap).mean()\n",
@@ -188,7 +190,7 @@ def _fix(facts: FileFacts, span: Span, column: Op) -> Fix | None:
         value = value_of(facts, where)
         if isinstance(value, Tensor) and value.type.shape == column.type.shape:
             text = facts.source.slice(where)
-            simple = isinstance(side, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) or bool(side.lpar)
+            simple = isinstance(side, (cst.Name, cst.Attribute, cst.Call, cst.Subscript))
             return Fix("unsafe", "Drop the single axis: .squeeze(-1)",
                        (Edit(where, f"{text}.squeeze(-1)" if simple else f"({text}).squeeze(-1)"),))
     return None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from cuvil.diagnostics import Diagnostic, Evidence
 
+from . import element_types
 from .guards import expected_to_fail
 from .rule import Rule
 
@@ -29,6 +30,8 @@ _RESHAPES = {"reshape", "view", "unflatten", "view_as", "reshape_as", "resize"}
 
 def family(problem: Problem) -> str:
     """The name of the rule that reports the problem."""
+    if problem.kind == "dtype-mismatch":
+        return element_types.family(problem)
     if problem.kind != "shape-mismatch":
         return problem.kind
     if problem.what.startswith("axis "):

@@ -185,7 +185,7 @@ def _fix(facts: FileFacts, call: CallFact, key: object, dtype: DType) -> Fix | N
         if named or isinstance(element, cst.DictElement) and len(shown.elements) == 1:
             where = facts.module.span(element.value)
             text = facts.source.slice(where)
-            simple = isinstance(element.value, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) or bool(element.value.lpar)
+            simple = isinstance(element.value, (cst.Name, cst.Attribute, cst.Call, cst.Subscript))
             numpy = "np" if re.search(r"^import numpy as np\b", facts.source.text, re.MULTILINE) else "numpy"
             return Fix("unsafe", f"Cast to {dtype.numpy}", (Edit(where, f"{text if simple else f'({text})'}.astype({numpy}.{dtype.numpy})"),))
     return None
