@@ -15,7 +15,7 @@ import ast
 import re
 import warnings
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -33,6 +33,8 @@ NESTING_LIMIT, CHAIN_LIMIT = 200, 1200        # beyond these libcst's parser ove
 _HIDDEN = tuple(kind for home in (whitespace, op) for kind in vars(home).values()
                 if isinstance(kind, type) and issubclass(kind, cst.CSTNode) and kind.__module__ == home.__name__) + (
     cst.LeftParen, cst.RightParen, cst.LeftSquareBracket, cst.RightSquareBracket, cst.LeftCurlyBrace, cst.RightCurlyBrace, cst.Newline, cst.EmptyLine)
+# Nodes that parts of stand outside of what libcst calls their place: decorators before a def, annotations and defaults of parameters.
+_BEYOND = (cst.FunctionDef, cst.ClassDef, cst.Parameters, cst.Param)
 _VISIBLE_OPERATORS = (cst.BaseBinaryOp, cst.BaseUnaryOp, cst.BaseBooleanOp, cst.BaseCompOp, cst.BaseAugOp)
 
 
@@ -219,25 +221,32 @@ class Module:
     def __init__(self, source: Source, definitions: Sequence[Definition], closed: bool = True) -> None:
         self.source, self.definitions = source, tuple(definitions)
         self.closed = closed                                  # no string or bracket is left open
+        self._all = self.definitions
         self._last: Definition | None = None
+
+    def part(self, definitions: Iterable[Definition]) -> Module:
+        """The file for who looks through a few of its definitions only; names and places are found in all of it."""
+        part = copy(self)
+        part.definitions = tuple(definitions)
+        return part
 
     @cached_property
     def by_name(self) -> dict[str, Definition]:
         """Functions and classes by qualified name; of several with one name the last, as in Python."""
-        return {d.name: d for d in self.definitions if d.kind != "statement"}
+        return {d.name: d for d in self._all if d.kind != "statement"}
 
     @cached_property
     def members(self) -> dict[str, tuple[Definition, ...]]:
         """The definitions that stand directly in each class, by its name; "" is the module."""
         members: dict[str, list[Definition]] = {}
-        for definition in self.definitions:
+        for definition in self._all:
             members.setdefault(definition.owner, []).append(definition)
         return {owner: tuple(found) for owner, found in members.items()}
 
     @property
     def stale(self) -> frozenset[str]:
         """Names of definitions shown from their last good text; of those parsed so far."""
-        return frozenset(d.name for d in self.definitions if d.parsed and d.stale)
+        return frozenset(d.name for d in self._all if d.parsed and d.stale)
 
     @property
     def errors(self) -> tuple[SyntaxProblem, ...]:
@@ -255,7 +264,7 @@ class Module:
         last = self._last
         if last is not None and node in last.tree:
             return last
-        parsed = [d for d in self.definitions if d.parsed and d.tree is not None]
+        parsed = [d for d in self._all if d.parsed and d.tree is not None]
         for definition in sorted(parsed, key=lambda d: "positions" not in d.tree.__dict__):      # a node at hand was mostly met in a walk
             if node in definition.tree:
                 self._last = definition
@@ -282,20 +291,25 @@ class Module:
 
     def definition_at(self, line: int) -> Definition | None:
         """The definition whose lines hold the line."""
-        return next((d for d in self.definitions if d.first <= line <= d.last), None)
+        at = bisect_right(self._all, line, key=lambda d: d.first) - 1
+        return self._all[at] if at >= 0 and line <= self._all[at].last else None
 
     def node_at(self, line: int, column: int) -> cst.CSTNode | None:
-        """The smallest node, blanks and punctuation aside, at a place; None between definitions."""
+        """The smallest node, blanks and punctuation aside, at a place; the last of equals, which is the innermost. None between definitions."""
         definition = self.definition_at(line)
         if definition is None or definition.tree is None:
             return None
         tree = definition.tree
         offset = tree.index.offset(line - definition.first + 1, column)
-        best, size = None, len(tree.text) + 1
-        for node in tree.walk():
+        best, size, todo = None, len(tree.text) + 1, list(reversed(tree.nodes))
+        while todo:
+            node = todo.pop()
             start, end = tree.offsets(node)
-            if start <= offset <= end and end - start <= size and (end > start):
+            around = start <= offset <= end
+            if around and start < end and end - start <= size:
                 best, size = node, end - start
+            if around or isinstance(node, _BEYOND):
+                todo += reversed(tree.children(node))
         return best
 
     @property
@@ -307,7 +321,7 @@ class Module:
         def entry(d: Definition) -> Symbol:
             name = d.name.rpartition(".")[2]
             column = max(self.source.line(d.header).find(name, d.indent + 3), 0)
-            last = max((m.last for m in self.definitions if m.owner == d.name or m.owner.startswith(d.name + ".")), default=d.last)
+            last = max((m.last for m in self._all if m.owner == d.name or m.owner.startswith(d.name + ".")), default=d.last)
             last = last if d.kind == "class" else d.last
             kind = "class" if d.kind == "class" else "method" if d.owner else "function"
             return Symbol(name, kind, Span(self.source.path, d.first, d.indent, last, len(self.source.line(last))),
