@@ -263,3 +263,31 @@ def test_an_element_type_that_is_asked_for_holds_where_nothing_else_is_known(fac
             return torch.ones_like(x[n].float(), dtype=torch.long), x.half().softmax(n, dtype=torch.float64), torch.zeros_like(x.half(), dtype=n)
     """)
     assert [describe(item) for item in file.function("f").result.items] == ["i64[...]", "f64[...]", "?[...]"]
+
+
+def test_what_numpy_makes_of_a_number_and_what_it_draws():
+    found = shown("""
+        import numpy as np
+        def f(x: np.ndarray, dim: int):
+            x = x.astype(np.float32)
+            a = x * np.sqrt(dim)
+            b = x * np.random.uniform(0.9, 1.1) + np.random.rand()
+            c = np.random.random(size=(3, 4))
+            return a, b, c
+    """, "f")
+    assert {name: found[name] for name in "abc"} == {"a": "f64[...]", "b": "f32[...]", "c": "f64[3, 4]"}
+
+
+def test_operations_that_fail_and_lists_of_unknown_length_cost_no_facts():
+    found = shown("""
+        def f(x: torch.Tensor, rows):
+            B, T = x.shape
+            a = B % 0
+            b = [row for row in rows]
+            b.reverse()
+            c = b.copy()
+            d = torch.zeros(3, dtype="float32")
+            e = x.float()
+            return a, b, c, d, e
+    """, "f")
+    assert (found["a"], found["d"], found["e"]) == ("unknown", "unknown", "f32[B, T]")

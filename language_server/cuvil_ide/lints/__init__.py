@@ -4,10 +4,13 @@ A new rule is one file here and its line in RULES.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cuvil.diagnostics import DEFECT, Diagnostic
+from cuvil.frontends.python.facts import Interrupted
+from cuvil.source import Source
 
 from ..config import Config
 from ..stale import present_findings
@@ -80,6 +83,7 @@ from . import (
     negative_stride,
     norm_axis,
     numpy_on_grad,
+    numpy_scalar_upcast,
     outer_broadcast,
     pad_equals_eos,
     positions_ignore_padding,
@@ -227,25 +231,56 @@ RULES: tuple[Rule, ...] = tuple(module.RULE for module in (
     mixed_precision_matmul,
     integer_statistic,
     element_type,
+    numpy_scalar_upcast,
     unused_suppression,
 ))
 
 
+@dataclass(frozen=True)
+class Findings:
+    """found: of the rules, before comments silence any; unused: comments that silence none. Places are those of `source`."""
+
+    source: Source
+    found: tuple[Diagnostic, ...] = ()
+    unused: tuple[Diagnostic, ...] = ()
+
+    def shown(self, config: Config) -> list[Diagnostic]:
+        """In the order of the text, after suppressions and settings."""
+        kept = [*apply(self.found, suppressions(self.source)), *self.unused]
+        return sorted(filter(None, map(config.apply, kept)), key=lambda d: (d.span, d.code))
+
+
 def check(facts: FileFacts, config: Config = Config(), plugins: Sequence[Rule] = ()) -> list[Diagnostic]:
     """The findings of a file, in the order of its text, after settings and suppressions."""
+    return findings(facts, config, plugins).shown(config)
+
+
+def findings(facts: FileFacts, config: Config, plugins: Sequence[Rule] = (), stop: Callable[[], bool] = bool) -> Findings:
+    """Of all rules that are on. Interrupted when `stop`, asked between rules, says so."""
+    rules = enabled(facts.source.path, config, plugins)
+    found, unused, marks = tuple(find(facts, rules, stop)), (), suppressions(facts.source)
+    if marks and any(rule is unused_suppression.RULE for rule in rules):
+        apply(found, marks)
+        unused = tuple(unused_suppression.unused(facts, marks, rules, (*RULES, *plugins)))
+    return Findings(facts.source, found, unused)
+
+
+def enabled(path: str, config: Config, plugins: Sequence[Rule] = ()) -> list[Rule]:
+    return [rule for rule in (*RULES, *plugins) if config.enabled(rule.code, rule.name, path)]
+
+
+def find(facts: FileFacts, rules: Iterable[Rule], stop: Callable[[], bool] = bool) -> list[Diagnostic]:
+    """What rules find, and what of our own failed, each once."""
     path = facts.source.path
-    rules = [rule for rule in (*RULES, *plugins) if config.enabled(rule.code, rule.name, path)]
     found = {function.refusal.to_diagnostic(path): None for function in facts.functions if function.refusal and function.refusal.code == DEFECT}
     for rule in rules:
+        if stop():
+            raise Interrupted
         try:
             found.update(dict.fromkeys(rule.check(facts)))
         except Exception as error:                     # one rule that fails must not take the others with it
             found[_failed(rule, facts, error)] = None
-    marks = suppressions(facts.source)
-    kept = apply(present_findings(facts, found), marks)
-    if any(rule is unused_suppression.RULE for rule in rules):
-        kept += unused_suppression.unused(facts, marks, rules, (*RULES, *plugins))
-    return sorted(filter(None, map(config.apply, kept)), key=lambda d: (d.span, d.code))
+    return list(present_findings(facts, found))
 
 
 def _failed(rule: Rule, facts: FileFacts, error: Exception) -> Diagnostic:

@@ -7,7 +7,8 @@ Example: `nn.Linear(8, 2)(torch.from_numpy(np.asarray(rows, dtype=float)))`
 Instead: `torch.from_numpy(np.asarray(rows, dtype=np.float32))`, or `.float()` on the tensor
 Fix: unsafe: the float64 numbers are rounded to float32, which is the point.
 
-Silent where the module was made double, inside torch.autocast, where another default type is set, and where a type is not known.
+Silent where the module was made double, inside torch.autocast, where another default type is set, where a type is not known, and where a NumPy scalar
+made the data float64, which numpy-scalar-upcast tells.
 """
 from __future__ import annotations
 
@@ -20,12 +21,13 @@ from cuvil.diagnostics import Diagnostic, Fix
 from cuvil.source import Edit
 
 from .element_types import last_name, mixed, reported
+from .numpy_scalar_upcast import upcast
 from .problems import called
 from .recorded import node_of
 from .rule import Invalid, Rule
 
 if TYPE_CHECKING:
-    from cuvil.frontends.python.facts import FileFacts, Problem
+    from cuvil.frontends.python.facts import FileFacts, FunctionFacts, Problem
 
 _START = "import numpy as np\nimport torch\nfrom torch import nn\n\n"
 _ROWS = _START + "def f(rows: list):\n    net = nn.Linear(4, 2)\n    x = torch.from_numpy(np.asarray(rows, dtype=float).reshape(-1, 4))\n"
@@ -48,11 +50,20 @@ INVALID = (
 
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
+    told = {problem.span for function in facts.functions if _by_a_scalar(function) for problem in function.problems}
     for problem in reported(facts, RULE.name):
+        if problem.span in told:
+            continue
         weights = next(dtype for dtype in mixed(problem) if dtype.numpy != "float64")
         numpy = "; NumPy computes in float64 unless told otherwise" if "numpy" in facts.source.text else ""
         yield RULE.finding(f"float64 reaches the {weights.numpy} weights of {last_name(problem)}, which takes its own element type only: it raises{numpy}; "
                            f"cast where the data comes in, .float()", problem.span, problem.evidence + called(problem), _fix(facts, problem))
+
+
+def _by_a_scalar(function: FunctionFacts) -> bool:
+    """A NumPy scalar made the float64: numpy-scalar-upcast tells it where that happens."""
+    graph = function.function
+    return bool(function.problems) and graph is not None and any(upcast(graph, op) is not None for op in graph.by_name.get("cast", ()))
 
 
 def _fix(facts: FileFacts, problem: Problem) -> Fix | None:

@@ -70,6 +70,8 @@ def _applied(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value
     try:
         plain_args = [plain(walk, value, library, tensors) for value in args]
         plain_keywords = {key: plain(walk, value, library, tensors) for key, value in keywords.items()}
+        if library == "torch" and isinstance(plain_keywords.get("dtype"), str):
+            raise TypeError("an element type as a string")
         result = call(builder, name, plain_args, plain_keywords)
     except Silent as silent:
         again = lambda args, keywords: _applied(walk, name, args, keywords, node, shown)
@@ -220,9 +222,9 @@ def _tensor(walk: Walk, op: Op, library: str, name: str, arguments: list[Tensor]
     if last not in COPIES or name == "numpy.flip":        # NumPy flips without a copy
         by_id = {t.op.id: t for t in arguments}
         fresh, at = {made.id: made for made in walk.builder.ops[mark:]}, op
-        while at.id not in by_id and at.id in fresh and at.name in VIEWS and at.operands:
+        while at is not None and at.id not in by_id and at.id in fresh and at.name in VIEWS and at.operands:
             at = fresh.get(at.operands[0]) or walk.op(at.operands[0])
-        base = by_id.get(at.id)
+        base = by_id.get(at.id) if at is not None else None
         if base is not None and name == "torch.Tensor.numpy":      # the same memory, as an array
             return replace(traits.view(walk, op, name, base), library="numpy", device=CPU)
         if base is not None and base.library == library:

@@ -50,13 +50,15 @@ def pop(walk: Walk, args, keywords, node) -> Value | None:
 
 @python("builtins.list.reverse")
 def reverse(walk: Walk, args, keywords, node) -> Value | None:
-    args[0].items.reverse()
-    return NONE
+    match args:
+        case [Sequence(items=list() as items)]:
+            items.reverse()
+    return NONE                                               # a list of items that are all alike stays one
 
 
 @python("builtins.list.copy")
 def copy_list(walk: Walk, args, keywords, node) -> Value | None:
-    return Sequence(list(args[0].items), "list")
+    return Sequence(list(args[0].items), "list") if isinstance(args[0], Sequence) else Many(args[0].item) if isinstance(args[0], Many) else None
 
 
 @python("builtins.list.index", "builtins.tuple.index", "builtins.list.count", "builtins.tuple.count")

@@ -103,6 +103,8 @@ def python(walk: Walk, kind: str, a: Any, b: Any, node: cst.CSTNode) -> Value:
     if isinstance(a, Poly) or isinstance(b, Poly):
         if not all(isinstance(x, (int, float, Poly)) for x in (a, b)):
             return walk.unknown("a size with a value that is not a number", node)
+        if kind in ("FloorDivide", "Modulo", "Divide") and not isinstance(b, Poly) and b == 0:
+            return walk.unknown("a Python operation that fails", node)
         if kind in ON_SIZES and not isinstance(a, float) and not isinstance(b, float):
             return Scalar(ON_SIZES[kind](a, b))
         if kind == "Power" and isinstance(b, int) and 0 <= b <= 8:

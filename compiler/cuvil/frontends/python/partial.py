@@ -13,7 +13,7 @@ import libcst as cst
 from ...ir.dims import Dim, Poly
 from ...ir.types import DType, TensorType
 from . import joins, masks, traits
-from .values import NONE, Either, Library, Many, Opaque, Scalar, Sequence, Tensor, Unknown, Untyped, Value
+from .values import NONE, Either, Library, Many, Opaque, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, Value
 from .walk import Walk
 
 A_NUMBER = "a Python parameter without a default"
@@ -42,7 +42,7 @@ def result(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value],
         return apply(args, less)
     if name.rpartition(".")[2] in COMPARISONS:
         return _compared(walk, name, args, node)
-    found = RULES.get(name.rpartition(".")[2])
+    found = RULES.get(name) or RULES.get(name.rpartition(".")[2])
     if found is None or not name.startswith(("torch.", "operator.", "numpy.")):
         return None
     args = [joins.given(walk.resolve(arg)) for arg in args]
@@ -80,6 +80,8 @@ def opaque(walk: Walk, name: str, args: list[Value], type: TensorType, node: cst
     walk.builder.origins = (walk.origin(node),)
     op = walk.builder.append("opaque", tuple(each.op.id for each in tensors), {"call": name}, type)
     library = next((each.library for each in tensors if each.library != "python"), "numpy" if name.startswith("numpy.") else "torch")
+    if name.startswith("numpy.random.") and type.shape == ():         # without a size NumPy draws a Python float
+        library = "python"
     if args and isinstance(args[0], Tensor) and len(tensors) == 1 and _looks_into(name, args):
         return traits.view(walk, op, name, args[0])
     made = traits.made(walk, op, library, name, tensors)
@@ -182,6 +184,18 @@ def alike(walk: Walk, args, keywords) -> TensorType | None:
     """The shape of the first tensor, and its element type where it is one of floats."""
     x = tensor(args)
     return None if x is None else TensorType(x.shape, x.dtype if x.dtype is not None and x.dtype.is_float else None)
+
+
+@rule(*(f"numpy.{n}" for n in ("sqrt", "exp", "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tanh", "cbrt", "power")))
+def of_a_number(walk: Walk, args, keywords) -> TensorType | None:
+    """NumPy's scalar of a Python number that is not known: a double, which decides what an array of floats becomes."""
+    numbers = all(isinstance(arg, Scalar) and isinstance(arg.value, (int, float)) or isinstance(arg, Unknown) and arg.reason == A_NUMBER for arg in args)
+    return TensorType((), DType.F64) if args and numbers else None
+
+
+@rule("prod")
+def product_of_sizes(walk: Walk, args, keywords) -> TensorType | None:
+    return TensorType((), DType.I64) if len(args) == 1 and isinstance(args[0], Shape) else None
 
 
 @rule("isnan", "isinf", "isfinite", "isposinf", "isneginf", "logical_not", "signbit")

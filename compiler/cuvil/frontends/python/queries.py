@@ -54,7 +54,9 @@ def _draw(walk: Walk, name: str, args, keywords, node) -> Value | None:
     """Tensors whose values come from elsewhere: for facts they are like a weight of that shape; a function that draws is refused."""
     walk.refuse("random or uninitialised values are drawn, which is not compiled", node, hint="give the values as an input")
     like = next((arg for arg in args if isinstance(arg, Tensor)), None)
-    shape = args[0] if len(args) == 1 and isinstance(args[0], Sequence) else Sequence(tuple(args))
+    size = keywords.get("size")
+    shape = args[0] if len(args) == 1 and isinstance(args[0], Sequence) else Sequence(tuple(args)) if size is None else \
+        size if isinstance(size, Sequence) else Sequence((size,))
     library, callee = name.partition(".")[0], name.rpartition(".")[2]
     if callee == "randint":
         shape = next((arg for arg in (*args, *keywords.values()) if isinstance(arg, Sequence)), None)
@@ -73,7 +75,7 @@ def _draw(walk: Walk, name: str, args, keywords, node) -> Value | None:
     else:
         return walk.unknown("random values of a shape that is not known", node)
     walk.builder.origins = (walk.origin(node),)
-    return walk.tensor(walk.builder.append("parameter", (), {"name": f"drawn{len(walk.builder.ops)}"}, type), library)
+    return walk.tensor(walk.builder.append("parameter", (), {"name": f"drawn{len(walk.builder.ops)}"}, type), library if type.shape != () or library == "torch" else "python")
 
 
 for _each in ("torch.rand", "torch.randn", "torch.randint", "torch.rand_like", "torch.randn_like", "torch.empty", "torch.empty_like", "torch.randperm",
