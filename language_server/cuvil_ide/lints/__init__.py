@@ -25,6 +25,7 @@ from . import (
     bare_squeeze,
     batch_first_default,
     bgr_into_rgb,
+    bitwise_not_on_01,
     cache_flush_in_loop,
     cast_without_clamp,
     causal_and_mask,
@@ -58,6 +59,7 @@ from . import (
     graph_carrying_total,
     graph_output_kept,
     growing_concat,
+    half_accumulation,
     hand_made_attention,
     height_width_swap,
     host_tensor_in_forward,
@@ -232,6 +234,8 @@ RULES: tuple[Rule, ...] = tuple(module.RULE for module in (
     integer_statistic,
     element_type,
     numpy_scalar_upcast,
+    bitwise_not_on_01,
+    half_accumulation,
     unused_suppression,
 ))
 
