@@ -1,7 +1,7 @@
 """Which file of a project a dotted module name is, found by looking at the disk and nothing else.
 
 An absolute name is looked for beside the file that imports it, under the root, and under root/src; a relative one from the file's folder.
-What lies outside the root, also by a link, is no file of the project.
+A root that is itself a package is also found by its own name. What lies outside the root, also by a link, is no file of the project.
 """
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ class Places:
         self.root = str(root)
         self._real_root = os.path.realpath(root)
         self._found: dict[tuple[str, str, int], str | None] = {}
+        self._package = package(self._real_root)
 
     def forget(self) -> None:
         self._found.clear()
@@ -37,7 +38,8 @@ class Places:
             found = self._module(start, parts)
             if found is not None:
                 return found
-        return None
+        own = len(self._package)
+        return self._module(self.root, parts[own:]) if own and parts[:own] == self._package else None
 
     def _module(self, base: str, parts: list[str]) -> str | None:
         place = os.path.join("" if base == "." else base, *parts)
@@ -49,3 +51,12 @@ class Places:
     def _inside(self, path: str) -> bool:
         real = os.path.realpath(path)
         return real == self._real_root or real.startswith(self._real_root.rstrip(os.sep) + os.sep)
+
+
+def package(folder: str) -> list[str]:
+    """The dotted name of a folder that is a package, in parts; [] for any other folder."""
+    parts: list[str] = []
+    while os.path.basename(folder).isidentifier() and os.path.isfile(os.path.join(folder, "__init__.py")):
+        folder, name = os.path.split(folder)
+        parts.append(name)
+    return parts[::-1]

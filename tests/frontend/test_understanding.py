@@ -291,3 +291,105 @@ def test_operations_that_fail_and_lists_of_unknown_length_cost_no_facts():
             return a, b, c, d, e
     """, "f")
     assert (found["a"], found["d"], found["e"]) == ("unknown", "unknown", "f32[B, T]")
+
+
+def test_a_package_is_found_by_its_own_name(tmp_path):
+    package = tmp_path / "nets"
+    (package / "layers").mkdir(parents=True)
+    for folder in (package, package / "layers"):
+        (folder / "__init__.py").write_text("")
+    (package / "layers" / "halves.py").write_text(HEAD + "def half(x):\n    return x[:, :2]\n")
+    text = HEAD + 'from nets.layers.halves import half\ndef f(x: Float[Tensor, "n 4"]):\n    y = half(x)\n    return y\n'
+    for root in (tmp_path, package, package / "layers"):
+        source = Source(str(root / "model.py"), text)
+        facts = understood(source, Workspace(root))
+        assert {source.slice(e.span): describe(e.value) for e in facts.function("f").expressions if e.node == "Name"}["y"] == "f32[n, 2]"
+
+
+def test_a_dict_by_a_key_that_is_not_known_has_one_of_its_values():
+    found = shown("""
+        class Attention(nn.Module):
+            def __init__(self, heads=4):
+                super().__init__()
+                self.biases, self.kept = nn.Parameter(torch.zeros(heads, 49)), {}
+            def bias(self, device):
+                key = str(device)
+                if key not in self.kept:
+                    self.kept[key] = self.biases[:, None]
+                return self.kept[key]
+            def forward(self, x: Float[Tensor, "b 4 n 49"]):
+                y = x + self.bias(x.device)
+                return y
+    """, "Attention.forward")
+    assert found["y"] == "f32[b, 4, n, 49]"
+
+
+def test_configurations_are_set_up_copied_and_replaced():
+    found = shown("""
+        import copy
+        from dataclasses import dataclass, replace
+        @dataclass
+        class Base:
+            width: int
+            depth: int = 2
+        class Wide(Base):
+            def __init__(self, width, times):
+                super().__init__(width * times)
+        class Model(nn.Module):
+            def __init__(self, config=Wide(8, 4)):
+                super().__init__()
+                narrow = replace(config, width=16)
+                other = copy.copy(config)
+                other.width = 5
+                self.a, self.b, self.c = nn.Linear(config.width, 3), nn.Linear(narrow.width, 3), nn.Linear(other.width, 3)
+                self.d = copy.deepcopy(self.c)
+            def forward(self, x: Float[Tensor, "b n"]):
+                a, b, c, d = self.a.weight, self.b.weight, self.c.weight, self.d.weight
+                return a, b, c, d
+    """, "Model.forward")
+    assert [found[name] for name in "abcd"] == ["f32[3, 32]", "f32[3, 16]", "f32[3, 5]", "f32[3, 5]"]
+
+
+def test_layers_of_an_unknown_number_in_a_class_that_is_a_sequential():
+    found = shown("""
+        class Block(nn.Sequential):
+            def __init__(self, width=4, norm: "int" = None, test=None):
+                layers = [nn.Linear(width, width)]
+                for _ in range(norm):
+                    layers.append(nn.Linear(width, width))
+                super().__init__(*layers)
+        class Model(nn.Module):
+            def __init__(self, count):
+                super().__init__()
+                self.block = Block(4, count)
+            def forward(self, x: Float[Tensor, "b 4"]):
+                y = self.block(x)
+                return y
+    """, "Model.forward")
+    assert found["y"] == "f32[b, 4]"
+
+
+def test_a_size_that_is_not_known_leaves_the_element_type_of_a_weight():
+    found = shown("""
+        class Model(nn.Module):
+            def __init__(self, size, dtype=None):
+                super().__init__()
+                self.embedding = nn.Parameter(torch.zeros(1, len(size), 8, dtype=dtype))
+            def forward(self, x: Float[Tensor, "b n 8"]):
+                y = self.embedding.mean(dim=1)
+                return y
+    """, "Model.forward")
+    assert found["y"] == "f32[1, 8]"
+
+
+def test_a_caller_that_does_not_know_does_not_say_otherwise():
+    code = """
+        def half(x):
+            y = x * 0.5
+            return y
+        def f(a: Float[Tensor, "n 4"]):
+            return half(a)
+        def g(b: Tensor):
+            return half(b)
+    """
+    assert shown(code, "half")["y"] == "f32[n, 4]"

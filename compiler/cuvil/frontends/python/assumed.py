@@ -104,7 +104,7 @@ def merged(facts: FunctionFacts, definition: Definition, nodes: tuple[cst.CSTNod
     for seen in found:
         for at, (node, new, library) in seen.items():
             known = types.get(at)
-            types[at] = node, new if known is None else without_differences(known[1], new), library
+            types[at] = node, new if known is None else _of_both(known[1], new), library
     expressions = []
     for node, fact in zip(nodes, facts.expressions):
         more = types.pop(id(node), None)
@@ -112,6 +112,12 @@ def merged(facts: FunctionFacts, definition: Definition, nodes: tuple[cst.CSTNod
     expressions += [ExpressionFact(definition.span(node, path), type(node).__name__, _better(None, new, library))
                     for node, new, library in types.values() if node in definition.tree]
     return replace(facts, expressions=tuple(expressions))
+
+
+def _of_both(a: TensorType, b: TensorType) -> TensorType:
+    """What two callers bring. One that does not know does not say otherwise."""
+    shape = without_differences(a, b).shape if a.shape is not None and b.shape is not None else a.shape if a.shape is not None else b.shape
+    return TensorType(shape, a.dtype if a.dtype == b.dtype or b.dtype is None else b.dtype if a.dtype is None else None)
 
 
 def _better(value: Value | None, brought: TensorType, library: str) -> Value | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import libcst as cst
 
 from ...ops import SPELLINGS
-from . import classes, context, derived, devices, hub, joins, layers, modes, objects, pythons, records, regions, scope, summaries
+from . import classes, context, copies, derived, devices, hub, joins, layers, modes, objects, pythons, records, regions, scope, summaries
 from .facts import Context
 from .library import apply, dtype_named
 from .modules import given_away
@@ -32,7 +32,7 @@ from .values import (
 from .walk import DEPTH, SAME_FUNCTION, Frame, Walk
 from .workspace import dotted
 
-assert modes                                   # importing it fills pythons.FUNCTIONS
+assert copies and modes                        # importing them fills pythons.FUNCTIONS
 
 
 def call_node(walk: Walk, function: Value, node: cst.Call) -> Value:
@@ -46,7 +46,7 @@ def call_node(walk: Walk, function: Value, node: cst.Call) -> Value:
         if arg.star == "*":
             from .expressions import iterate
             items = iterate(walk, value)
-            if items is None and isinstance(function, Library) and function.name == "torch.nn.Sequential":
+            if items is None and isinstance(function, Library) and function.name in ("torch.nn.Sequential", "torch.nn.Sequential.__init__"):
                 args.append(value)
             elif items is None:
                 unknown = walk.unknown("arguments that are not known one by one", arg)

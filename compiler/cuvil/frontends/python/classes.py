@@ -14,7 +14,25 @@ from ...ir.function import Op
 from ...ops.builder import Builder
 from . import calls, scope, summaries
 from .context import MODULE_LEVEL
-from .values import NONE, Deferred, Either, Instance, Library, Many, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, UserFunction, Value, Weight
+from .values import (
+    NONE,
+    Deferred,
+    Either,
+    Instance,
+    Library,
+    Many,
+    Mapping,
+    Partial,
+    Scalar,
+    Sequence,
+    Tensor,
+    Unknown,
+    Untyped,
+    UserClass,
+    UserFunction,
+    Value,
+    Weight,
+)
 from .walk import Frame, Walk
 
 MODULE = "torch.nn.Module"
@@ -148,6 +166,8 @@ def super_attribute(walk: Walk, value: Library, name: str, node: cst.CSTNode) ->
             found = find_member(walk, base, name)
             if found is not None:
                 return member_value(walk, *found, name, receiver, node)
+            if name == "__init__" and is_dataclass(walk, base):
+                return Partial(Library("dataclasses.dataclass.__init__"), (receiver, base))
         elif isinstance(base, Library):
             if derived.is_layer(base.name) and name in ("__init__", "forward", "__call__"):
                 return Library(f"{base.name}.{name}", receiver)
@@ -162,10 +182,9 @@ def instantiate(walk: Walk, cls: UserClass, args: list[Value], keywords: dict[st
     instance = Instance(cls, training=True if derives(walk, cls, MODULE) else None)
     if sum(each is cls.node for each in walk.active) >= 3:
         return walk.unknown("a class that contains itself", node)
-    names = scope.decorators(walk, cls.module, cls.node)
     unknown_base = any(isinstance(base, Unknown) for base in bases(walk, cls))
-    if any(name.startswith("dataclasses.") for name in names):
-        return _dataclass(walk, cls, instance, args, keywords, node)
+    if is_dataclass(walk, cls):
+        return dataclass_fields(walk, cls, instance, args, keywords, node)
     from . import derived, prototypes
     alike = summaries.of_call(walk, ("new", id(cls.node)), args, keywords) if walk.facts_only and walk.building else None
     if alike is not None and alike in walk.summaries:
@@ -259,10 +278,14 @@ def _needed(builder: Builder, op: Op) -> tuple[Op, ...]:
     return tuple(each for each in builder.ops if each.id in wanted)
 
 
-def _dataclass(walk: Walk, cls: UserClass, instance: Instance, args: list[Value], keywords: dict[str, Value], node) -> Value:
+def is_dataclass(walk: Walk, cls: UserClass) -> bool:
+    return any(name.startswith("dataclasses.") for name in scope.decorators(walk, cls.module, cls.node))
+
+
+def dataclass_fields(walk: Walk, cls: UserClass, instance: Instance, args: list[Value], keywords: dict[str, Value], node) -> Value:
     for base in reversed(bases(walk, cls)):
         if isinstance(base, UserClass):
-            inner = _dataclass(walk, base, Instance(base), [], {}, node)
+            inner = dataclass_fields(walk, base, Instance(base), [], {}, node)
             instance.attributes.update(inner.attributes)
         else:
             instance.complete = instance.complete and isinstance(base, Library)

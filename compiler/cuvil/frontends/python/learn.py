@@ -33,7 +33,9 @@ def given_to_tensor_code(walk: Walk, values: list[Value]) -> list[Value]:
 
 
 IMAGES = {"torch.nn.Conv2d": "nchw", "torch.nn.BatchNorm2d": "nchw", "torch.nn.MaxPool2d": "nchw", "torch.nn.AvgPool2d": "nchw",
-          "torch.nn.AdaptiveAvgPool2d": "nchw", "torch.nn.Conv1d": "ncl"}
+          "torch.nn.AdaptiveAvgPool2d": "nchw", "torch.nn.Conv1d": "ncl",
+          "torch.nn.ConvTranspose2d": "nchw", "torch.nn.AdaptiveMaxPool2d": "nchw", "torch.nn.Conv3d": ("n", "c", "depth", "h", "w"),
+          "torch.nn.BatchNorm3d": ("n", "c", "depth", "h", "w"), "torch.nn.MaxPool3d": ("n", "c", "depth", "h", "w")}
 
 
 def given_to_layer(walk: Walk, layer: str, values: list[Value]) -> list[Value]:

@@ -233,7 +233,7 @@ def _made(walk: Walk, args, keywords, dtype: DType | None = DType.F32) -> Tensor
     asked = keywords.get("dtype")
     shape = None if sizes is None else tuple(size(walk, each) for each in sizes)
     return TensorType(shape, asked.value if isinstance(asked, Scalar) and isinstance(asked.value, DType) else
-                      dtype if asked is None else None)
+                      dtype if asked is None or asked == NONE else None)
 
 
 @rule("zeros", "ones", "empty", "rand", "randn")
@@ -271,7 +271,7 @@ def made_of(walk: Walk, args, keywords) -> TensorType | None:
 @rule("arange", "linspace")
 def counted(walk: Walk, args, keywords) -> TensorType | None:
     asked = keywords.get("dtype")
-    dtype = asked.value if isinstance(asked, Scalar) and isinstance(asked.value, DType) else None
+    dtype = asked.value if isinstance(asked, Scalar) and isinstance(asked.value, DType) else _dtype_named(asked) if asked is not None else None
     return TensorType((joins.open_size(walk),), dtype) if args or keywords else None
 
 

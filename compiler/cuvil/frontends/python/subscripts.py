@@ -14,6 +14,8 @@ from .mutation import write_into
 from .values import OPEN, Either, Instance, Library, Many, Mapping, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserClass, Value
 from .walk import Walk
 
+FEW = 8                                        # values of a dict, of which an unknown key picks one
+
 
 def key(walk: Walk, elements: tuple[cst.SubscriptElement, ...]) -> Value:
     """The value of what stands between the brackets."""
@@ -55,7 +57,10 @@ def get(walk: Walk, value: Value, index: Value, node: cst.CSTNode) -> Value:
             return Sequence(found if kind == "list" else tuple(found), kind) if isinstance(found, (list, tuple)) else walk.resolve(found)
         case Mapping(items=items):
             if isinstance(index, Scalar) and not isinstance(index.value, (Poly, slice)):
-                return walk.resolve(items[index.value]) if index.value in items else walk.unknown("a key that is not in the dict", node)
+                if index.value in items or value.kind != OPEN:
+                    return walk.resolve(items[index.value]) if index.value in items else walk.unknown("a key that is not in the dict", node)
+            if 0 < len(items) <= FEW:                         # one of its values, else it would have raised
+                return joins.all_of(walk, [walk.resolve(each) for each in items.values()])
         case Scalar(value=str() | range() as inner):
             found = _item(inner, index)
             if found is not None:
