@@ -70,6 +70,8 @@ def log10(b: Builder, x):
 
 @spelled("torch.round", "torch.Tensor.round", examples=[example("torch.round(x)", x="f16[9]"), example("torch.round(x, decimals=1)", x="f32[9]")])
 def torch_round(b: Builder, input, decimals: int = 0):
+    if input.type.dtype is None and not decimals:
+        return b.emit("round", input)
     if dtype_of(input) == DType.BOOL:
         raise TypeRuleError("round of bool elements", "numbers", "dtype-mismatch")
     if not dtype_of(input).is_float:

@@ -66,6 +66,7 @@ from . import (
     impossible_reshape,
     index_out_of_range,
     inference_tensor_write,
+    int8_accumulator,
     integer_statistic,
     last_token_of_padded,
     log_of_softmax,
@@ -90,6 +91,7 @@ from . import (
     pad_equals_eos,
     positions_ignore_padding,
     python_effect_in_compiled,
+    quantise_without_clamp,
     remote_code,
     removed_api,
     repeat_instead_of_expand,
@@ -236,6 +238,8 @@ RULES: tuple[Rule, ...] = tuple(module.RULE for module in (
     numpy_scalar_upcast,
     bitwise_not_on_01,
     half_accumulation,
+    int8_accumulator,
+    quantise_without_clamp,
     unused_suppression,
 ))
 

@@ -198,6 +198,20 @@ def product_of_sizes(walk: Walk, args, keywords) -> TensorType | None:
     return TensorType((), DType.I64) if len(args) == 1 and isinstance(args[0], Shape) else None
 
 
+@rule("dot", "inner", "vdot", "tensordot", "mm", "bmm")
+def contracted_with(walk: Walk, args, keywords) -> TensorType | None:
+    """Products of tensors of one element type are of it, whatever their shapes are."""
+    dtypes = {arg.type.dtype if isinstance(arg, Tensor) else None for arg in args[:2]}
+    return TensorType(None, dtypes.pop() if len(dtypes) == 1 else None) if any(isinstance(arg, Tensor) for arg in args[:2]) else None
+
+
+@rule("T", "mT", "H", "mH")
+def turned(walk: Walk, args, keywords) -> TensorType | None:
+    """As many axes as before, however many there are."""
+    x = tensor(args)
+    return None if x is None else TensorType(None if x.shape is None else open_shape(walk, len(x.shape)), x.dtype)
+
+
 @rule("isnan", "isinf", "isfinite", "isposinf", "isneginf", "logical_not", "signbit")
 def asked(walk: Walk, args, keywords) -> TensorType | None:
     x = tensor(args)
