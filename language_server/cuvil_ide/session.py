@@ -7,11 +7,16 @@
 `update` only notes the text and returns at once; work happens in the call that asks, always on the newest text, under one
 lock, so any thread may ask. Code that cannot be analysed leaves a diagnostic and the last good result, never an exception
 from the analysis itself; a file that cannot be read, or a function that cannot be compiled, is a CuvilError.
+
+While someone types, `glance` and `quick_diagnostics` answer from what the last keystroke changed and `settled` says whether that is
+all there is. Work on a text that is no longer the newest ends with Interrupted; whoever asked asks again.
 """
 from __future__ import annotations
 
 import os
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +27,7 @@ from cuvil.source import Source, Span
 from . import config as settings
 
 if TYPE_CHECKING:
+    from cuvil.frontends.python import Glance
     from cuvil.frontends.python.facts import FileFacts, FunctionFacts
     from cuvil.frontends.python.targets import Targets
     from cuvil.frontends.python.workspace import Workspace
@@ -32,6 +38,9 @@ if TYPE_CHECKING:
     from .assists.hover import Hover
     from .assists.lenses import Lens
     from .assists.symbols import Symbol
+    from .lints import Findings
+
+FIRST_LOOK = 0.15                             # seconds for a text that was just opened, or changed in many places
 
 
 @dataclass(frozen=True)
@@ -55,6 +64,8 @@ class Session:
         self._work = threading.RLock()                            # held while analysing
         self._analyses: dict[str, Analysis] = {}
         self._diagnostics: dict[str, tuple[Analysis, settings.Config, list[Diagnostic]]] = {}
+        self._glances: dict[str, tuple[Source, Glance]] = {}
+        self._findings: dict[str, Findings] = {}                  # of the newest text that was looked at, whole or at a glance
         self._stages: dict[tuple[str, str], tuple[FunctionFacts, Stages]] = {}
         self._configs: dict[str, settings.Config] = {}
         self._settings: dict[str, settings.Config | None] = {}    # by the folder they stand in
@@ -142,7 +153,39 @@ class Session:
                 return last
             analysis = self._analyse(source, last)
             self._analyses[path] = analysis
+            self._glances.pop(path, None)
             return analysis
+
+    def settled(self, path: str) -> bool:
+        """The newest text is analysed, and its findings are all there."""
+        source, kept = self.source(path), self._diagnostics.get(path)
+        return kept is not None and kept[0].source.text == source.text and kept[0] is self._analyses.get(path)
+
+    def glance(self, path: str) -> Glance:
+        """What is known of the newest text at once; frontends.python.glance. What it does not know waits for `facts`."""
+        from cuvil.frontends import python
+        with self._work:
+            source, known, whole = self.source(path), self._glances.get(path), self._analyses.get(path)
+            if whole is not None and whole.source.text == source.text:
+                return python.Glance(whole.facts, (), True)
+            if known is None or known[0].text != source.text:
+                end = time.monotonic() + FIRST_LOOK
+                known = source, python.glance(source, self.workspace(path), lambda: time.monotonic() > end)
+                self._glances[path] = known
+            return known[1]
+
+    def quick_diagnostics(self, path: str) -> list[Diagnostic]:
+        """Findings of the newest text at a glance; glance.py. Those of `diagnostics` when they are there already."""
+        from . import lints
+        from .glance import at_a_glance
+        with self._work:
+            if not self.settled(path):
+                config, last = self.config(path), self._findings.get(path)
+                if last is None or last.source.text != self.source(path).text:
+                    rules = lints.enabled(path, config, self._load_plugins(config)[0])
+                    last = self._findings[path] = at_a_glance(last, self.glance(path), rules)
+                return last.shown(config)
+            return self.diagnostics(path)
 
     def facts(self, path: str) -> FileFacts:
         return self.analysis(path).facts
@@ -156,8 +199,9 @@ class Session:
             if kept is not None and kept[0] is analysis and kept[1] is config:
                 return kept[2]
             plugins, notes = self._load_plugins(config)
-            found = lints.check(analysis.facts, config, plugins)
-            found += ([analysis.failure] if analysis.failure else []) + notes
+            found = lints.findings(analysis.facts, config, plugins, self._outdated(analysis.source))
+            self._findings[path] = found
+            found = found.shown(config) + ([analysis.failure] if analysis.failure else []) + notes
             self._diagnostics[path] = analysis, config, found
             return found
 
@@ -194,7 +238,7 @@ class Session:
 
     def hints(self, path: str, first: int = 1, last: int | None = None) -> list[Hint]:
         from .assists import hints
-        return hints.hints(self.facts(path), first, last)
+        return hints.hints(self.glance(path).facts, first, last)
 
     def lenses(self, path: str) -> list[Lens]:
         from .assists import lenses
@@ -207,7 +251,7 @@ class Session:
 
     def actions(self, path: str, span: Span) -> list[Action]:
         from .assists import actions
-        return actions.actions(self.source(path), self.diagnostics(path), span)
+        return actions.actions(self.source(path), self.quick_diagnostics(path), span)
 
     def symbols(self, path: str) -> list[Symbol]:
         from .assists import symbols
@@ -223,7 +267,9 @@ class Session:
     def _analyse(self, source: Source, last: Analysis | None) -> Analysis:
         from cuvil.frontends import python
         try:
-            return Analysis(source, python.analyze(source, self.workspace(source.path)))
+            return Analysis(source, python.analyze(source, self.workspace(source.path), self._outdated(source)))
+        except python.Interrupted:
+            raise
         except CuvilError as error:
             failure = error.to_diagnostic(source.path)
         except Exception as error:                 # a defect of ours; the user's work goes on with what was known before
@@ -234,6 +280,10 @@ class Session:
         if last is not None:
             return Analysis(source, last.facts, failure)
         return Analysis(source, python.analyze(Source(source.path, ""), self.workspace(source.path)), failure)
+
+    def _outdated(self, source: Source) -> Callable[[], bool]:
+        """Whether an open text is no longer the newest."""
+        return lambda: (newest := self._texts.get(source.path)) is not None and newest[0] is not source.text
 
     def workspace(self, path: str) -> Workspace:
         """The front end's view of the files around one, for its versions."""

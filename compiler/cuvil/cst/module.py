@@ -25,7 +25,7 @@ from libcst._nodes import op, whitespace
 
 from ..source import LineIndex, Source, Span
 from .positions import Positions
-from .scan import Piece, alone, logical_lines, split
+from .scan import Piece, alone, begins, logical_lines, split
 
 WRAPPER = "class _:\n"
 NESTING_LIMIT, CHAIN_LIMIT = 200, 1200        # beyond these libcst's parser overflows its stack or takes seconds
@@ -220,7 +220,7 @@ class Module:
 
     def __init__(self, source: Source, definitions: Sequence[Definition], closed: bool = True) -> None:
         self.source, self.definitions = source, tuple(definitions)
-        self.closed = closed                                  # no string or bracket is left open
+        self.closed = closed                                  # no string is left open
         self._all = self.definitions
         self._last: Definition | None = None
 
@@ -369,15 +369,21 @@ def _edited(source: Source, previous: Module) -> list[Definition] | None:
     at = bisect_right(definitions, first, key=lambda d: d.first) - 1
     if at < 0 or definitions[at].last < last or definitions[at].kind == "class":
         return None
-    edited, added = definitions[at], len(source.index) - len(previous.source.index)
-    piece = alone(_lines(source, edited.first, edited.last + added))
+    edited, below, added = definitions[at], definitions[at + 1:], len(source.index) - len(previous.source.index)
+    start = source.index.offset(edited.first, 0)
+    if at and definitions[at - 1].piece.open and not begins(new, start + edited.indent):
+        return None
+    if below:
+        own = new[start:source.index.offset(below[0].first + added, 0)].removesuffix("\n").removesuffix("\r")
+        piece = alone(own, below[0].text)
+    else:
+        piece = alone(new[start:])
     word = edited.name.rpartition(".")[2] if edited.kind == "function" else ""
     if piece is None or (piece.kind, piece.name, piece.indent) != (edited.kind, word, edited.indent):
         return None
     piece = replace(piece.moved(edited.first - 1), name=edited.name, owner=edited.owner)
     changed = Definition(piece, _lines(source, piece.first, piece.last), edited)
-    below = [d.at(d.piece.moved(added)) for d in definitions[at + 1:]] if added else definitions[at + 1:]
-    return [*definitions[:at], changed, *below]
+    return [*definitions[:at], changed, *([d.at(d.piece.moved(added)) for d in below] if added else below)]
 
 
 def _common(a: int, b: int, agrees: Callable[[int], bool]) -> int:

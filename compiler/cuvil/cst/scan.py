@@ -31,13 +31,14 @@ _WORD = re.compile(r"async[ \t]+def[ \t]+(?P<async_name>\w+)|(?P<word>def|class)
 
 @dataclass(frozen=True, slots=True)
 class Logical:
-    """A logical line: lines first to last (from 1), the column its text starts at, and its offsets in the text."""
+    """A logical line: lines first to last (from 1), the column its text starts at, and its offsets in the text. open: a bracket is not closed."""
 
     first: int
     last: int
     indent: int
     start: int
     end: int
+    open: bool = False
 
 
 @dataclass(slots=True)
@@ -48,6 +49,7 @@ class Piece:
     name    qualified: "Block.forward"; of a statement, that of the class it stands in, "" at module level
     header  the line of `def` or `class`
     body    class only: the indent of what stands in it, or None when it is written on one line
+    open    a bracket is not closed: it ends only because a definition begins below
     """
 
     kind: str
@@ -58,22 +60,30 @@ class Piece:
     header: int
     last: int
     body: int | None = None
+    open: bool = False
 
     def moved(self, lines: int) -> Piece:
         return replace(self, first=self.first + lines, header=self.header + lines, last=self.last + lines)
 
 
 def split(text: str, index: LineIndex) -> tuple[list[Piece], bool]:
-    """The pieces of a file in order, and whether all strings and brackets end. Lines in no piece are blank or comments."""
+    """The pieces of a file in order, and whether all strings end. Lines in no piece are blank or comments."""
     lines, left_open, suspects = _scan(text, index, ())
-    return _pieces(text, _cut_short(text, index, lines, suspects) if left_open == "string" else lines), not left_open
+    return _pieces(text, _cut_short(text, index, lines, suspects) if left_open == "string" else lines), left_open != "string"
 
 
-def alone(text: str) -> Piece | None:
-    """The piece that a text is; None when it is several, or may reach beyond its end. A piece reads the same in its file as alone."""
+def alone(text: str, below: str = "def _(") -> Piece | None:
+    """The piece that a text is; None when it is several, or may reach into what stands below it. A piece reads the same in its file as alone."""
     lines, left_open, _ = _scan(text, LineIndex(text), ())
     pieces = _pieces(text, lines)
-    return pieces[0] if len(pieces) == 1 and not left_open and not text.endswith("\\") else None
+    if len(pieces) != 1 or left_open == "string" or text.endswith("\\") or pieces[0].kind == "statement" and text.lstrip().startswith("@"):
+        return None
+    return pieces[0] if not left_open or begins(below.lstrip()) else None
+
+
+def begins(text: str, position: int = 0) -> bool:
+    """Whether a line can only begin a definition or an import, so that what is open above it ends."""
+    return _BEGINS.match(text, position) is not None
 
 
 def _pieces(text: str, lines: Sequence[Logical]) -> list[Piece]:
@@ -88,7 +98,7 @@ def _pieces(text: str, lines: Sequence[Logical]) -> list[Piece]:
         clause = word is not None and word["clause"] is not None
         if current is not None and decorators is None and current.kind != "class":
             if line.indent > current.indent or (clause and line.indent == current.indent and current.kind == "statement"):
-                current.last = line.last
+                current.last, current.open = line.last, line.open
                 continue
         if word is not None and word["decorator"]:
             decorators = decorators or line
@@ -101,12 +111,12 @@ def _pieces(text: str, lines: Sequence[Logical]) -> list[Piece]:
         name = word and (word["async_name"] or word["name"])
         if name:
             kind = "class" if word["word"] == "class" else "function"
-            piece = Piece(kind, f"{owner}.{name}" if owner else name, owner, line.indent, first, line.first, line.last)
+            piece = Piece(kind, f"{owner}.{name}" if owner else name, owner, line.indent, first, line.first, line.last, open=line.open)
             pieces.append(piece)
             if kind == "class":
                 classes.append(piece)
         else:
-            pieces.append(Piece("statement", owner, owner, line.indent, first, line.first, line.last))
+            pieces.append(Piece("statement", owner, owner, line.indent, first, line.first, line.last, open=line.open))
     if decorators is not None:
         owner = classes[-1].name if classes else ""
         pieces.append(Piece("statement", owner, owner, decorators.indent, decorators.first, decorators.first, decorators.last))
@@ -140,12 +150,12 @@ def _scan(text: str, index: LineIndex, cut: Sequence[int]) -> tuple[list[Logical
         position, kind = match.end(), match.lastgroup
         if kind == "newline":
             if depth:
-                if _BEGINS.match(text, position) is None:
+                if not begins(text, position):
                     continue
-                depth, left_open = 0, left_open or "bracket"
+                left_open = left_open or "bracket"
             if start >= 0:
-                lines.append(_logical(index, start, match.start()))
-            start = _significant(text, position)
+                lines.append(_logical(index, start, match.start(), depth > 0))
+            depth, start = 0, _significant(text, position)
             if start >= 0:
                 indent = start - match.start() - (2 if text.startswith("\r\n", match.start()) else 1)
         elif kind == "open":
@@ -161,7 +171,7 @@ def _scan(text: str, index: LineIndex, cut: Sequence[int]) -> tuple[list[Logical
                 if match.start() in cut:
                     position = _line_end(text, match.start())
     if start >= 0:
-        lines.append(_logical(index, start, len(text)))
+        lines.append(_logical(index, start, len(text), depth > 0))
     return lines, left_open or ("bracket" if depth else ""), suspects
 
 
@@ -175,8 +185,8 @@ def _line_end(text: str, position: int) -> int:
     return found.start()
 
 
-def _logical(index: LineIndex, start: int, end: int) -> Logical:
+def _logical(index: LineIndex, start: int, end: int, open: bool) -> Logical:
     first, column = index.position(start)
     last, _ = index.position(end)
     prefix = index.text[start - column:start]
-    return Logical(first, last, len(prefix.expandtabs()) if "\t" in prefix else column, start, end)
+    return Logical(first, last, len(prefix.expandtabs()) if "\t" in prefix else column, start, end, open)

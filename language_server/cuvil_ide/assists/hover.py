@@ -27,7 +27,7 @@ class Hover:
 def hover(session: Session, path: str, line: int, column: int) -> Hover | None:
     """None where there is nothing tensor-like; other servers know more about the rest."""
     from cuvil.frontends.python.values import Tensor
-    facts = session.facts(path)
+    facts = session.glance(path).facts
     expression = expression_at(facts, line, column)
     known = describe(expression.value) if expression is not None else ""
     if not known and (expression := _call_named_at(facts, line, column)) is not None:
@@ -79,7 +79,7 @@ def _op(function: Function, op: Op) -> list[str]:
 
 def _kernel(session: Session, path: str, facts: FunctionFacts, op: Op) -> list[str]:
     from cuvil.cost import cost_of_kernel, example_sizes
-    if facts.refusal is not None or op.name in ("input", "parameter"):
+    if facts.refusal is not None or op.name in ("input", "parameter") or not session.glance(path).complete:
         return []
     try:
         graph: KernelGraph = session.stages(path, facts.name).kernels

@@ -165,4 +165,4 @@ def _finding(facts: FileFacts, function: FunctionFacts, call: CallFact, place: S
 
 
 RULE = Rule("CUV301", "host-tensor-in-forward", kind="device-mismatch", severity="warning", certainty="likely", check=check,
-            manual=__doc__, valid=VALID, invalid=INVALID)
+            manual=__doc__, valid=VALID, invalid=INVALID, needs="file")

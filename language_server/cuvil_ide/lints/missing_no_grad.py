@@ -110,4 +110,4 @@ def _finding(facts: FileFacts, function: FunctionFacts, node: cst.FunctionDef, c
 
 
 RULE = Rule("CUV705", "missing-no-grad", kind="missing-no-grad", severity="warning", certainty="likely", check=check,
-            manual=__doc__, valid=VALID, invalid=INVALID)
+            manual=__doc__, valid=VALID, invalid=INVALID, needs="file")

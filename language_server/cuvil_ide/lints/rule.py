@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from cuvil.diagnostics import Certainty, Diagnostic, Evidence, Fix, Severity
 from cuvil.source import Span
@@ -32,7 +32,10 @@ class Invalid:
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule. code and name are equal in rank in settings and suppressions; kind is the neutral class of the finding."""
+    """One rule. code and name are equal in rank in settings and suppressions; kind is the neutral class of the finding.
+
+    needs    what it has to see to say nothing wrong: the facts of a "function", those of the whole "file", or its "text" alone
+    """
 
     code: str                                           # "CUV108"
     name: str                                           # "outer-broadcast"
@@ -43,6 +46,7 @@ class Rule:
     manual: str
     valid: tuple[str, ...] = ()
     invalid: tuple[Invalid, ...] = ()
+    needs: Literal["function", "file", "text"] = "function"
 
     @property
     def summary(self) -> str:

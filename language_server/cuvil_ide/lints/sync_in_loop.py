@@ -182,4 +182,4 @@ def _finding(facts: FileFacts, call: cst.Call, read: cst.BaseExpression, device:
 
 
 RULE = Rule("CUV401", "sync-in-loop", kind="host-sync-in-loop", severity="performance", certainty="likely", check=check,
-            manual=__doc__, valid=VALID, invalid=INVALID)
+            manual=__doc__, valid=VALID, invalid=INVALID, needs="file")

@@ -28,4 +28,4 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
 
 
 RULE = Rule("CUV010", "syntax-error", kind="syntax-error", severity="error", certainty="proved", check=check,
-            manual=__doc__, valid=VALID, invalid=INVALID)
+            manual=__doc__, valid=VALID, invalid=INVALID, needs="text")

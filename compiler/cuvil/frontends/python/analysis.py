@@ -20,7 +20,7 @@ from . import assumed
 from .capture import deep_enough, walked
 from .context import MODULE_LEVEL
 from .devices import host_of
-from .facts import ClassFacts, ExpressionFact, FileFacts, FunctionFacts
+from .facts import ClassFacts, ExpressionFact, FileFacts, FunctionFacts, Interrupted
 from .members import class_facts
 from .records import settled
 from .signatures import MAY_BE_NONE
@@ -47,10 +47,6 @@ class Kept:
     nodes: tuple[cst.CSTNode, ...] = ()           # of the expressions of a function
 
 
-class Interrupted(Exception):
-    """Somebody said stop. What was walked so far is kept; asking again goes on with the rest."""
-
-
 @dataclass(frozen=True)
 class Glance:
     """What can be said of a text at once. fresh: the definitions that were walked for it; the others' facts are those of the text before,
@@ -69,6 +65,7 @@ class Analyzer:
         self._kept: OrderedDict[str, dict[Definition, Kept]] = OrderedDict()
         self._files = files
         self._glanced: dict[str, dict[Definition, Kept]] = {}                # walked since the last whole analysis
+        self._shifted: dict[str, dict[Definition, Kept]] = {}                # those that only moved since then
         self._classes: dict[str, tuple[ClassFacts, ...]] = {}
         self._brought: dict[str, dict[Definition, assumed.Brought]] = {}
 
@@ -78,6 +75,7 @@ class Analyzer:
         self.workspace.look_again()
         namespace = self.workspace.open(source)
         kept = self._kept.pop(source.path, {}) | self._glanced.pop(source.path, {})
+        self._shifted.pop(source.path, None)
         now = self._kept[source.path] = {}
         try:
             for definition in namespace.syntax.definitions:
@@ -105,7 +103,8 @@ class Analyzer:
         path, namespace = source.path, self.workspace.open(source)
         kept = self._kept.get(path, {}) | self._glanced.get(path, {})
         definitions = [d for d in namespace.syntax.definitions if d.kind != "class"]
-        entries = {d: kept[d] for d in definitions if d in kept}
+        shifted = self._shifted.get(path, {})
+        entries = {d: entry for d in definitions if (entry := kept.get(d) or shifted.get(d)) is not None}
         fresh: list[Definition] = []
         if len(entries) < len(definitions):
             twins = {(d.name, d.text): (d, entry) for d, entry in kept.items() if d not in entries}
@@ -114,12 +113,13 @@ class Analyzer:
                 if definition in entries:
                     continue
                 if (twin := twins.get((definition.name, definition.text))) is not None:
-                    entries[definition] = _moved(twin[1], definition.first - twin[0].first)
+                    entries[definition] = shifted[definition] = _moved(twin[1], definition.first - twin[0].first)
                 elif not fresh or not enough():
                     last = trees.get(id(definition.tree)) if definition.tree is not None and definition.stale else None
                     entry = _broken(namespace.path, definition, last[1]) if last is not None and last[0].first == definition.first else None
                     entries[definition] = entry or self._walked(namespace, definition)
                     fresh.append(definition)
+        self._shifted[path] = {d: entry for d, entry in shifted.items() if d in entries}
         self._glanced[path] = {d: entry for d, entry in self._glanced.get(path, {}).items() if d in entries} | {d: entries[d] for d in fresh}
         known = {d: entries.get(d) or Kept(_blank(namespace, d) if d.kind == "function" else (), {}, Counter(), 0) for d in definitions}
         return Glance(self._together(namespace, known, self._classes.get(path, ())), tuple(fresh), len(fresh) == len(definitions))

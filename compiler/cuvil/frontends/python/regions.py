@@ -9,6 +9,7 @@ import ast
 import re
 import warnings
 from dataclasses import replace
+from functools import lru_cache
 
 import libcst as cst
 
@@ -58,16 +59,20 @@ def handed(namespace: Namespace) -> dict[str, tuple[Region, ...]]:
         namespace.handed = {}
         if namespace.library == "torch":
             for definition in namespace.syntax.definitions:
-                if definition.kind != "class" and _HANDED.search(definition.text):
+                if definition.kind != "class" and _hands(definition.text):
                     for name, regions in _handed_in(namespace, definition):
                         namespace.handed[name] = (*namespace.handed.get(name, ()), *regions)
     return namespace.handed
 
 
+@lru_cache(16384)
+def _hands(text: str) -> bool:
+    return _HANDED.search(text) is not None
+
+
 def _handed_in(namespace: Namespace, definition: Definition) -> list[tuple[str, list[Region]]]:
-    tree = _parsed(definition)
-    shift = definition.first - (2 if definition.indent else 1)
-    bound, found = _bound(tree), []
+    tree, bound = _parsed(definition.text, definition.indent)
+    shift, found = definition.first - (2 if definition.indent else 1), []
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and node.args:
             callee = ast.unparse(node.func) if isinstance(node.func, (ast.Name, ast.Attribute)) else ""
@@ -86,13 +91,16 @@ def _meant(callee: str) -> str:
     return HOW.get(callee) or next((how for name, how in HOW.items() if "." in callee and name.endswith(f".{callee}")), _LAST[callee.rpartition(".")[2]])
 
 
-def _parsed(definition: Definition) -> ast.Module:
+@lru_cache(64)
+def _parsed(text: str, indent: int) -> tuple[ast.Module, dict[str, ast.expr]]:
+    """Python's own tree of a definition, and what names are bound to in it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")                   # a text with an odd escape is the user's affair
         try:
-            return ast.parse(("class _:\n" if definition.indent else "") + definition.text)
+            tree = ast.parse(("class _:\n" if indent else "") + text)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return ast.Module([], [])
+            tree = ast.Module([], [])
+    return tree, _bound(tree)
 
 
 def _bound(tree: ast.Module) -> dict[str, ast.expr]:
@@ -122,7 +130,7 @@ def _what(namespace: Namespace, definition: Definition, node: ast.expr, bound: d
             kinds = {each.kind for each in namespace.find(text)} if not owner else set()
             if kinds == {"statement"}:                    # model = Net() at the top of the file
                 for each in namespace.find(text):
-                    bound = {**_bound(_parsed(each)), **bound}
+                    bound = {**_parsed(each.text, each.indent)[1], **bound}
                 if text in bound:
                     continue
             if "function" in kinds:
