@@ -26,7 +26,7 @@ import libcst as cst
 
 from cuvil.frontends.python import Workspace, understood
 from cuvil.frontends.python.facts import FileFacts
-from cuvil.frontends.python.values import Deferred, Scalar, Tensor, Unknown, Untyped, Value, Weight
+from cuvil.frontends.python.values import Deferred, Library, Scalar, Tensor, Unknown, Untyped, Value, Weight
 from cuvil.frontends.python.workspace import dotted
 from cuvil.ops import SPELLINGS
 from cuvil.source import Source
@@ -191,6 +191,9 @@ class _Reader:
             case cst.Call(func=func, args=args):
                 called = dotted(func)
                 last = called.rpartition(".")[2]
+                home = self.value(func)
+                if isinstance(home, Library) and not home.name.startswith(("torch.", "numpy.", "einops.")):
+                    return False                          # math.sqrt, random.uniform; F of another library
                 if called.startswith(TORCH) and called.count(".") <= 3:
                     return last not in NO_TENSOR and last[:1].islower() and not called.startswith(("torch.jit", "torch.cuda", "torch.compiler", "torch._"))
                 if isinstance(func, cst.Attribute) and (func.attr.value in METHODS or inside(func.value) and func.attr.value in AMBIGUOUS - NOT_OF_TENSORS):

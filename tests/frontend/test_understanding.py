@@ -393,3 +393,31 @@ def test_a_caller_that_does_not_know_does_not_say_otherwise():
             return half(b)
     """
     assert shown(code, "half")["y"] == "f32[n, 4]"
+
+
+def test_no_element_type_asked_for_is_the_default_one(facts):
+    file = facts("""
+        def f(x: torch.Tensor, n, dtype=None):
+            return (torch.empty((3, 4), dtype=None), torch.randn(n, 4, dtype=dtype), torch.rand_like(x.float(), dtype=torch.float64), torch.Tensor(3, 4),
+                    torch.Tensor(n, 4), torch.Tensor([1, 2]), torch.Tensor(n))
+    """)
+    assert [describe(item) for item in file.function("f").result.items] == ["f32[3, 4]", "?[n, 4]", "f64[...]", "f32[3, 4]", "f32[n2, 4]", "f32[2]", "f32[...]"]
+
+
+def test_a_model_of_many_blocks_is_made_once_for_its_methods(facts):
+    file = facts("""
+        class Block(nn.Module):
+            def __init__(self, dim, rate):
+                super().__init__()
+                self.a, self.b, self.c, self.d, self.rate = nn.Linear(dim, dim), nn.Linear(dim, dim), nn.Linear(dim, dim), nn.Linear(dim, dim), rate
+            def forward(self, x):
+                return self.d(self.c(self.b(self.a(x))))
+        class Model(nn.Module):
+            def __init__(self, depth=200):
+                super().__init__()
+                self.blocks = nn.Sequential(*[Block(8, i / depth) for i in range(depth)])
+                self.head = nn.Linear(8, 3)
+            def forward(self, x: Float[Tensor, "n 8"]):
+                return self.head(x)
+    """)
+    assert describe(file.function("Model.forward").result) == "f32[n, 3]"

@@ -261,6 +261,12 @@ def made_like(walk: Walk, args, keywords) -> TensorType | None:
     return None if x is None else _made(walk, args[1:], keywords, x.dtype)
 
 
+@rule("Tensor", "FloatTensor")
+def of_sizes(walk: Walk, args, keywords) -> TensorType | None:
+    """torch.Tensor(n, 4); one argument alone may be data."""
+    return TensorType(tuple(size(walk, each) for each in args), DType.F32) if len(args) > 1 else TensorType(None, DType.F32)
+
+
 @rule("full")
 def filled(walk: Walk, args, keywords) -> TensorType | None:
     fill = args[1].value if len(args) > 1 and isinstance(args[1], Scalar) else None

@@ -12,8 +12,10 @@ import libcst as cst
 from . import calls, classes, modules
 from .signatures import inputs_of
 from .values import Either, Instance, Many, Mapping, Partial, Scalar, Sequence, Unknown, Untyped, UserClass, UserFunction, Value, Weight
-from .walk import Frame, Walk
+from .walk import Frame, OutOfBudget, Walk
 from .workspace import Used
+
+STEPS = 20_000                                 # that the making of one object may take
 
 
 @dataclass(frozen=True)
@@ -31,10 +33,12 @@ def prototype(walk: Walk, owner: UserClass) -> Instance:
     kept = walk.workspace.prototypes.get(key)
     if kept is None or not walk.workspace.unchanged(kept.used):
         used, symbols, walk.used = walk.used, set(walk.symbols), {key: owner.module.find(owner.name)}
+        steps = walk.steps
+        walk.steps = steps if walk.building else STEPS     # once for all methods: none of them pays
         try:
             made = _make(walk, owner)
         finally:
-            own, walk.used = walk.used, {**used, **walk.used}
+            own, walk.used, walk.steps = walk.used, {**used, **walk.used}, min(steps, walk.steps) if walk.building else steps
         kept = Kept(made, own, frozenset(walk.symbols - symbols))
         if not symbols and not walk.building:              # nothing of this walk is in it
             walk.workspace.prototypes[key] = kept
@@ -118,6 +122,10 @@ def _make(walk: Walk, owner: UserClass) -> Instance:
     walk.active.append(definition.node)
     try:
         classes.apart(walk, instance, owner, work)
+    except OutOfBudget:
+        if walk.building:
+            raise
+        instance.complete = False
     finally:
         walk.active.pop()
         walk.frame, walk.recording = outer, recording

@@ -61,12 +61,13 @@ def _draw(walk: Walk, name: str, args, keywords, node) -> Value | None:
     if callee == "randint":
         shape = next((arg for arg in (*args, *keywords.values()) if isinstance(arg, Sequence)), None)
     dims = None if shape is None else [item.value if isinstance(item, Scalar) else None for item in shape.items]
+    given = keywords.get("dtype")
+    asked = given.value if isinstance(given, Scalar) else dtype_named(given.name) if isinstance(given, Library) else given
     if like is not None:
-        type = like.type
+        type = like.type if asked is None else TensorType(like.type.shape, asked if isinstance(asked, DType) else None)
     elif dims is not None and all(isinstance(d, (int, Poly)) for d in dims):
         dtype = DType.I64 if callee in ("randint", "randperm") else DType.F64 if library == "numpy" else DType.F32
-        given = keywords.get("dtype")
-        type = TensorType(tuple(dims), dtype if given is None else given.value if isinstance(given, Scalar) and isinstance(given.value, DType) else None)
+        type = TensorType(tuple(dims), dtype if asked is None else asked if isinstance(asked, DType) else None)
     elif callee.endswith("_like") or callee in ("rand", "randn", "empty"):
         from . import partial
         type = TensorType(None, None) if callee.endswith("_like") else partial.RULES[callee](walk, list(args), keywords)

@@ -173,6 +173,6 @@ def _of_class(dtype: DType):
     return rule
 
 
-for _name, _dtype in (("Float", DType.F32), ("Double", DType.F64), ("Half", DType.F16), ("BFloat16", DType.BF16), ("Long", DType.I64), ("Int", DType.I32),
+for _name, _dtype in (("", DType.F32), ("Float", DType.F32), ("Double", DType.F64), ("Half", DType.F16), ("BFloat16", DType.BF16), ("Long", DType.I64), ("Int", DType.I32),
                       ("Short", DType.I16), ("Char", DType.I8), ("Byte", DType.U8), ("Bool", DType.BOOL)):
     typed(f"torch.{_name}Tensor", instead="torch.tensor with a dtype")(_of_class(_dtype))
