@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cuvil.diagnostics import DEFECT, Diagnostic
-from cuvil.frontends.python.facts import Interrupted
+from cuvil.interrupted import Interrupted
 from cuvil.source import Source
 
 from ..config import Config
@@ -97,6 +97,7 @@ from . import (
     repeat_instead_of_expand,
     reshape_as_transpose,
     right_padded_generation,
+    scale_axis,
     sdpa_dropout_ungated,
     session_input_dtype,
     set_order_labels,
@@ -240,6 +241,7 @@ RULES: tuple[Rule, ...] = tuple(module.RULE for module in (
     half_accumulation,
     int8_accumulator,
     quantise_without_clamp,
+    scale_axis,
     unused_suppression,
 ))
 

@@ -30,7 +30,7 @@ VALID = (
     _START + "    return (img // 2) * 2\n",
     _START + "    return (img > 128).astype(np.uint8) * 255\n",
     _START + "    return img * keep.astype(np.uint8)\n",
-    _START + "    return img + 1\n",
+    _START + "    return img + 1, (img + 9) & 15\n",
     _START + "    return np.clip(img.astype(np.int16) + 40, 0, 255)\n",
 )
 INVALID = (
@@ -51,10 +51,16 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
             continue
         bounds = _bounds(function, op)
         low, high = limits(op.type.dtype)
-        if bounds is not None and (bounds[0] < low or bounds[1] > high):
+        if bounds is not None and (bounds[0] < low or bounds[1] > high) and not _bits(function, op):
             what = {"mul": "product", "add": "sum", "pow": "power"}[op.name]
             yield RULE.finding(f"the {what} is computed in {op.type.dtype.numpy} and wraps around: it may be as large as {bounds[1]}, the type ends at {high}",
                                flow.span(op), flow.evidence((flow.operand(function, op), f"has type {flow.operand(function, op).type}")))
+
+
+def _bits(function: Function, op: Op) -> bool:
+    """Of the result only some bits are read: a sum modulo 256 has the same ones."""
+    uses = [user for user, _ in flow.uses(function, op, flow.LAYOUT - {"cast"} | {"select", "slice"})]
+    return bool(uses) and all(user.name in ("and", "shl") for user in uses)
 
 
 def _bounds(function: Function, op: Op) -> tuple[int, int] | None:

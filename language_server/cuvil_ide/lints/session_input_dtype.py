@@ -192,4 +192,4 @@ def _fix(facts: FileFacts, call: CallFact, key: object, dtype: DType) -> Fix | N
 
 
 RULE = Rule("CUV203", "session-input-dtype", kind="dtype-mismatch", severity="error", certainty="likely", check=check,
-            manual=__doc__, valid=VALID, invalid=INVALID)
+            manual=__doc__, valid=VALID, invalid=INVALID, needs="file")
