@@ -1,6 +1,8 @@
 """Dims: polynomials agree with integers under every substitution, and what is called proved holds for all of them."""
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -81,3 +83,11 @@ def test_symbols():
 @pytest.mark.parametrize("text", ["(b*c // (4*b*t))", "((c + 1) // (4*b))", "(c % (4*b))", "(c // (2*((b + 1) // t)))", "((b*c) // t)"])
 def test_a_product_in_a_division_reads_back(text):
     assert parse_dim(str(parse_dim(text))) == parse_dim(text)
+
+
+def test_sizes_that_nest_deep_are_worked_with_in_little_time():
+    size = symbol("h")
+    for _ in range(60):                          # each names the one before twice: written out anew each time this would never end
+        half = (size + 1) // 2
+        size = half + 3 if at_least(half, 1) else 0
+    assert len({size, size + B, half * B}) == 3 and pickle.loads(pickle.dumps(size)) == size

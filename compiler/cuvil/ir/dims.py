@@ -7,7 +7,7 @@ A symbol stands for any size >= 1. What cannot be decided for all sizes is answe
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Union
 
 Dim = Union[int, "Poly"]
@@ -21,11 +21,23 @@ class Apply:
     operator: str                            # "//", "%", "min", "max"
     left: Dim
     right: Dim
+    _text: str = field(default="", init=False, compare=False, repr=False)      # worked out once: sizes nest as deep as a network does
+    _hash: int = field(default=0, init=False, compare=False, repr=False)
 
     def __str__(self) -> str:
-        if self.operator in ("min", "max"):
-            return f"{self.operator}({self.left}, {self.right})"
-        return f"({_operand(self.left)} {self.operator} {_operand(self.right)})"
+        if not self._text:
+            text = f"{self.operator}({self.left}, {self.right})" if self.operator in ("min", "max") else \
+                f"({_operand(self.left)} {self.operator} {_operand(self.right)})"
+            object.__setattr__(self, "_text", text)
+        return self._text
+
+    def __hash__(self) -> int:
+        if not self._hash:
+            object.__setattr__(self, "_hash", hash((self.operator, self.left, self.right)))
+        return self._hash
+
+    def __reduce__(self):                        # hashes are of one process
+        return Apply, (self.operator, self.left, self.right)
 
 
 Atom = Union[str, Apply]
