@@ -421,3 +421,14 @@ def test_a_model_of_many_blocks_is_made_once_for_its_methods(facts):
                 return self.head(x)
     """)
     assert describe(file.function("Model.forward").result) == "f32[n, 3]"
+
+
+def test_an_index_of_a_long_range_is_an_index():
+    found = shown("""
+        def f():
+            x = torch.zeros(1000, 3)
+            for i in range(1000):
+                row = x[i]
+            return row
+    """, "f")
+    assert found["row"] == "f32[3]"

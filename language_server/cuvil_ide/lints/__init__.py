@@ -47,6 +47,7 @@ from . import (
     dynamic_shape_op_in_compiled,
     early_read_of_async_copy,
     einsum_mismatch,
+    element_loop,
     element_type,
     eps_vanishes,
     fixed_batch_assumption,
@@ -242,6 +243,7 @@ RULES: tuple[Rule, ...] = tuple(module.RULE for module in (
     int8_accumulator,
     quantise_without_clamp,
     scale_axis,
+    element_loop,
     unused_suppression,
 ))
 

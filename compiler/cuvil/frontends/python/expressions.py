@@ -381,6 +381,8 @@ def one_of(walk: Walk, value: Value) -> Value | None:
             return traits.view(walk, walk.builder.append("opaque", (value.op.id,), {"call": "builtins.iter"}, row), "operator.getitem", value)
         case Instance():
             return layers.one_of(walk, value)
+        case Scalar(value=range() as numbers) if numbers and numbers[0] >= 0 and numbers[-1] >= 0:      # symbols are at least 1, an index is at least 0
+            return Scalar(walk.fresh_symbol("i") - 1)
     return None
 
 
