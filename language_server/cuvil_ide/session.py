@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cuvil.diagnostics import CuvilError, Diagnostic
+from cuvil.interrupted import Interrupted
 from cuvil.source import Source, Span
 
 from . import config as settings
@@ -268,7 +269,7 @@ class Session:
         from cuvil.frontends import python
         try:
             return Analysis(source, python.analyze(source, self.workspace(source.path), self._outdated(source)))
-        except python.Interrupted:
+        except Interrupted:
             raise
         except CuvilError as error:
             failure = error.to_diagnostic(source.path)

@@ -14,7 +14,7 @@ from cuvil_ide.assists.actions import FIX_ALL, QUICKFIX
 from cuvil_ide.assists.lenses import COST, Lens
 
 from . import requests
-from .server import CuvilServer
+from .server import PAUSE, CuvilServer
 from .translate import path_of, uri_of
 
 # The connection
@@ -81,7 +81,7 @@ def forget_and_refresh(server: CuvilServer) -> None:
 # Texts
 
 async def did_open(server: CuvilServer, params: lsp.DidOpenTextDocumentParams) -> None:
-    changed(server, params.text_document.uri)
+    changed(server, params.text_document.uri, pause=0)
 
 
 async def did_change(server: CuvilServer, params: lsp.DidChangeTextDocumentParams) -> None:
@@ -104,7 +104,7 @@ async def did_save(server: CuvilServer, params: lsp.DidSaveTextDocumentParams) -
         server.compiler.saved(path_of(params.text_document.uri))
 
 
-def changed(server: CuvilServer, uri: str) -> None:
+def changed(server: CuvilServer, uri: str, pause: float = PAUSE) -> None:
     if not uri.startswith("file:"):
         return
     document, path = server.workspace.get_text_document(uri), path_of(uri)
@@ -113,6 +113,7 @@ def changed(server: CuvilServer, uri: str) -> None:
         server.compiler.text_changed(path)
     if not server.pulls:
         server.publish(path)
+    server.look_again(path, pause)
     requests.view_changed(server, path, document.version)
 
 
@@ -123,14 +124,12 @@ async def diagnostic(server: CuvilServer, params: lsp.DocumentDiagnosticParams) 
 
     def answer():
         try:
-            source, found = server.session.source(path), server.session.diagnostics(path)
+            return server.diagnostics(path)
         except CuvilError:                             # closed, and gone from disk
             return []
-        return [server.translator.diagnostic(source, d) for d in found]
 
-    items = await server.ask(answer)
-    if server.compiler is not None:
-        items = items + server.compiler.diagnostics(path)
+    server.told[path] = items = await server.ask(answer)
+    items = server.with_compiler(path, items)
     result_id = digest(server, items)
     if params.previous_result_id == result_id:
         return lsp.RelatedUnchangedDocumentDiagnosticReport(result_id=result_id)

@@ -1,8 +1,9 @@
 """`cuvil lsp`: the server process. What it answers is in handlers.py, how it compiles on save in compile_on_save.py.
 
 One thread analyses; the event loop only reads, answers and forgets. A question waits for its turn in that thread and is then
-answered from the newest text, whatever was typed meanwhile, so a burst of keystrokes costs one analysis. Every request gets
-an answer; an error of ours is a short message and a line in the log (stderr), never a traceback to the client.
+answered from the newest text, whatever was typed meanwhile, so a burst of keystrokes costs one analysis. Diagnostics are answered
+twice: at a glance after each keystroke, and whole when the typing pauses; work on the whole of a text ends when a newer one comes.
+Every request gets an answer; an error of ours is a short message and a line in the log (stderr), never a traceback to the client.
 """
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import JsonRPCNotification, LanguageServerProtocol, default_converter, lsp_method
 
 from cuvil.diagnostics import CuvilError
+from cuvil.interrupted import Interrupted
 from cuvil_ide.session import Session
 
 from .options import Options
@@ -31,6 +33,7 @@ Answer = TypeVar("Answer")
 # Between two bytecodes of the analysing thread the reader gets its turn after this long, in seconds (Python's default is 5 ms).
 SWITCH_INTERVAL = 0.001
 REQUEST_FAILED = -32803
+PAUSE = 0.35                     # seconds without a keystroke, after which the whole file is looked at
 
 
 class Protocol(LanguageServerProtocol):
@@ -42,6 +45,8 @@ class Protocol(LanguageServerProtocol):
         if general is not None and "utf-8" in [str(getattr(e, "value", e)) for e in general.position_encodings or ()]:
             general.position_encodings = [lsp.PositionEncodingKind.Utf8]
         result = yield from super().lsp_initialize(params)
+        if not self._server.pulls:                     # who cannot be told to ask again is told
+            result.capabilities.diagnostic_provider = None
         result.capabilities.workspace.text_document_content = lsp.TextDocumentContentOptions(schemes=["cuvil"])
         result.capabilities.experimental = {"cuvil": {"version": 1, "requests": [
             "cuvil/panels", "cuvil/view", "cuvil/reveal", "cuvil/status", "cuvil/virtualDocument"]}}
@@ -73,12 +78,23 @@ class CuvilServer(LanguageServer):
         self.compiler = None                          # compile_on_save.Compiler, made on the first save
         self.pending_notes: list[str] = []           # about settings; shown once the client is ready
         self.viewed: set[str] = set()                 # files of which a view was asked for
+        self.told: dict[str, list[lsp.Diagnostic]] = {}          # the diagnostics that the client has of a file
         self._publishing: set[str] = set()
+        self._pauses: dict[str, asyncio.TimerHandle] = {}
 
     # Asking
 
     async def ask(self, question: Callable[..., Answer], *arguments: Any) -> Answer:
-        """Answer a question in the analysing thread. A cancelled request whose turn has not come is never computed."""
+        """Answer a question in the analysing thread. A cancelled request whose turn has not come is never computed; one that a newer
+        text interrupts is asked again after those that came meanwhile."""
+        while True:
+            try:
+                return await self.ask_once(question, *arguments)
+            except Interrupted:
+                continue
+
+    async def ask_once(self, question: Callable[..., Answer], *arguments: Any) -> Answer:
+        """Interrupted when a newer text came."""
         return await asyncio.get_running_loop().run_in_executor(self.worker, question, *arguments)
 
     @property
@@ -97,17 +113,47 @@ class CuvilServer(LanguageServer):
     async def _publish(self, path: str) -> None:
         def newest():
             self._publishing.discard(path)
-            return self.session.version(path), self.session.source(path), self.session.diagnostics(path)
+            return self.session.version(path), self.diagnostics(path)
         try:
-            version, source, found = await self.ask(newest)
+            version, items = await self.ask(newest)
         except CuvilError:
-            version, found = None, []
+            version, items = None, []
         if version == self.session.version(path):     # otherwise a newer one is on its way
-            translate = self.translator
-            items = [translate.diagnostic(source, d) for d in found] if found else []
-            if self.compiler is not None:
-                items += self.compiler.diagnostics(path)
-            self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri_of(path), items, version))
+            self._tell(path, version, items)
+
+    def _tell(self, path: str, version: int | None, items: list[lsp.Diagnostic]) -> None:
+        self.told[path] = items
+        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri_of(path), self.with_compiler(path, items), version))
+
+    def diagnostics(self, path: str, whole: bool = False) -> list[lsp.Diagnostic]:
+        """Those of the newest text, at a glance or whole. For the analysing thread."""
+        source = self.session.source(path)
+        found = self.session.diagnostics(path) if whole else self.session.quick_diagnostics(path)
+        translate = self.translator
+        return [translate.diagnostic(source, d) for d in found]
+
+    def with_compiler(self, path: str, items: list[lsp.Diagnostic]) -> list[lsp.Diagnostic]:
+        return items + self.compiler.diagnostics(path) if self.compiler is not None else items
+
+    def look_again(self, path: str, pause: float = PAUSE) -> None:
+        """Look at the whole of a file after a pause, unless its text changes before."""
+        if path in self._pauses:
+            self._pauses.pop(path).cancel()
+        loop = asyncio.get_running_loop()
+        self._pauses[path] = loop.call_later(pause, lambda: loop.create_task(self._look(path)))
+
+    async def _look(self, path: str) -> None:
+        self._pauses.pop(path, None)
+        version = self.session.version(path)
+        try:
+            items = await self.ask_once(self.diagnostics, path, True)
+        except (CuvilError, Interrupted):              # closed, and gone from disk; or a newer text, which has its own pause
+            return
+        if version == self.session.version(path) and items != self.told.get(path):
+            if self.pulls:
+                self.refresh(path)
+            else:
+                self._tell(path, version, items)
 
     def refresh(self, path: str) -> None:
         """What is shown for a file changed for another reason than its text (a compile ended, settings changed)."""
@@ -120,8 +166,9 @@ class CuvilServer(LanguageServer):
 
     @property
     def pulls(self) -> bool:
+        """The client asks for diagnostics, and asks again when it is told to."""
         document = self.client_capabilities.text_document
-        return document is not None and document.diagnostic is not None
+        return document is not None and document.diagnostic is not None and self._can("diagnostics")
 
     @property
     def confirms(self) -> bool:

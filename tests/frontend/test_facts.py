@@ -3,8 +3,9 @@ import textwrap
 
 import pytest
 
-from cuvil.frontends.python import Analyzer, Interrupted, Workspace
+from cuvil.frontends.python import Analyzer, Workspace
 from cuvil.frontends.python.values import Unknown, describe
+from cuvil.interrupted import Interrupted
 from cuvil.source import Source
 
 
@@ -283,3 +284,28 @@ def test_a_list_beside_an_array_is_an_array(facts):
             return (np.zeros((4, 3)) - [0.5, 0.4, 0.3]) / (1, 2, 3)
     """)
     assert describe(file.function("f").result) == "f64[4, 3]"
+
+
+# A package's `__init__` reaches all of its files; a name that nobody asks for costs nothing.
+def test_a_module_that_is_imported_is_read_when_a_name_of_it_is_asked_for(tmp_path):
+    (tmp_path / "used.py").write_text("SIZE = 3\n")
+    (tmp_path / "other.py").write_text("from unseen import nothing\nSIZE = 4\n")
+    path = str(tmp_path / "a.py")
+    text = ("import typing, torch\nif typing.TYPE_CHECKING:\n    from other import SIZE as OTHER\n    from used import SIZE\nelse:\n"
+            "    from other import SIZE as OTHER\n    from used import SIZE\n\ndef f():\n    x = torch.zeros(SIZE)\n    return x\n")
+    workspace = Workspace(tmp_path)
+    function = Analyzer(workspace).analyze(Source(path, text)).functions[0]
+    assert describe(function.result) == "f32[3]"
+    assert workspace.asked(path)[0] == {str(tmp_path / "used.py")}
+
+
+def test_squeeze_of_an_axis_of_any_size_leaves_the_rank_open(types):
+    found = types("""
+        def f(x: Float[Tensor, "b 1 3"]):
+            one = x.squeeze(1)
+            three = x.squeeze(2)
+            any = x.squeeze(0)
+            long = torch.cat([x, x]).squeeze(0)
+            return one, three, any, long
+    """)
+    assert (found["one"], found["three"], found["any"], found["long"]) == ("f32[b, 3]", "f32[b, 1, 3]", "f32[...]", "f32[2*b, 1, 3]")

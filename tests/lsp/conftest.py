@@ -20,6 +20,8 @@ SERVER = [sys.executable, "-m", "cuvil_lsp"]
 
 def capabilities(pull: bool = True, encodings: list[str] | None = None,
                  workspace: lsp.WorkspaceClientCapabilities | None = None) -> lsp.ClientCapabilities:
+    workspace = workspace or lsp.WorkspaceClientCapabilities()
+    workspace.diagnostics = workspace.diagnostics or lsp.DiagnosticWorkspaceClientCapabilities(refresh_support=pull)
     return lsp.ClientCapabilities(
         workspace=workspace,
         general=lsp.GeneralClientCapabilities(position_encodings=encodings),

@@ -237,3 +237,47 @@ async def test_status_and_bad_settings(fresh):
     assert (status.health, status.trusted) == ("ok", False)
     await fresh.until(lambda: fresh.client.messages)
     assert "cuvil.compileOnSave must be true or false" in fresh.client.messages[0].message
+
+
+CALLED = '''\
+import torch
+
+
+def scale(x: torch.Tensor):
+    return torch.zeros(3)
+
+
+def score(x: torch.Tensor):
+    return scale(x) + torch.ones(4)
+'''
+
+
+@pytest.mark.parametrize("pull", [False, True])
+async def test_what_an_edit_does_to_its_callers_is_told_when_the_typing_pauses(fresh, pull):
+    """Of the function that was typed at once; of those that call it after a pause: pushed, or by asking the client to pull again."""
+    asked = asyncio.Event()
+    fresh.client.protocol.fm.features["workspace/diagnostic/refresh"] = lambda *_: asked.set()
+    await fresh.start(pull=pull)
+    fresh.open("a.py", CALLED)
+    if pull:
+        assert [d.code for d in await fresh.findings("a.py")] == ["CUV100"]
+    else:
+        await fresh.pushed("a.py", lambda found: [d.code for d in found] == ["CUV100"])
+    await asyncio.sleep(0.6)
+    asked.clear()
+    fresh.type("a.py", CALLED.replace("zeros(3)", "zeros(4) + torch.ones(5)"))
+    if pull:
+        assert [d.range.start.line for d in await fresh.findings("a.py")] == [4, 8]
+        await asyncio.wait_for(asked.wait(), 10)
+        assert [d.range.start.line for d in await fresh.findings("a.py")] == [4]
+    else:
+        await fresh.pushed("a.py", lambda found: [d.range.start.line for d in found] == [4, 8])
+        await fresh.pushed("a.py", lambda found: [d.range.start.line for d in found] == [4])
+
+
+async def test_a_client_that_cannot_be_told_to_pull_again_gets_pushes(fresh):
+    workspace = lsp.WorkspaceClientCapabilities(diagnostics=lsp.DiagnosticWorkspaceClientCapabilities(refresh_support=False))
+    result = await fresh.start(pull=True, workspace=workspace)
+    assert result.capabilities.diagnostic_provider is None
+    fresh.open("a.py", CALLED)
+    await fresh.pushed("a.py", lambda found: [d.code for d in found] == ["CUV100"])

@@ -93,6 +93,7 @@ from . import (
     positions_ignore_padding,
     python_effect_in_compiled,
     quantise_without_clamp,
+    redundant_copy,
     remote_code,
     removed_api,
     repeat_instead_of_expand,
@@ -244,6 +245,7 @@ RULES: tuple[Rule, ...] = tuple(module.RULE for module in (
     quantise_without_clamp,
     scale_axis,
     element_loop,
+    redundant_copy,
     unused_suppression,
 ))
 

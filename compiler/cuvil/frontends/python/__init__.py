@@ -1,7 +1,6 @@
 """Python source to facts and CIR, by an abstract interpreter over its syntax trees. The user's code is never imported or run."""
 from .analysis import Analyzer, Glance, analyze, glance, understood
 from .capture import capture
-from .facts import Interrupted
 from .workspace import Workspace
 
-__all__ = ["Analyzer", "Glance", "Interrupted", "Workspace", "analyze", "capture", "glance", "understood"]
+__all__ = ["Analyzer", "Glance", "Workspace", "analyze", "capture", "glance", "understood"]

@@ -15,12 +15,13 @@ import libcst as cst
 
 from ...cst import Definition
 from ...diagnostics import CuvilError
+from ...interrupted import Interrupted
 from ...source import Source, Span
 from . import assumed
 from .capture import deep_enough, walked
 from .context import MODULE_LEVEL
 from .devices import host_of
-from .facts import ClassFacts, ExpressionFact, FileFacts, FunctionFacts, Interrupted
+from .facts import ClassFacts, ExpressionFact, FileFacts, FunctionFacts
 from .members import class_facts
 from .records import settled
 from .signatures import MAY_BE_NONE

@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from ...cst.module import Module
 
 
-class Interrupted(Exception):
-    """Somebody said stop. What was worked out so far is kept; asking again goes on with the rest."""
-
-
 @dataclass(frozen=True, slots=True)
 class ExpressionFact:
     """The value of one expression, as last computed. node: the CST node's kind ("BinaryOperation")."""
