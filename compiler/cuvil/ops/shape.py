@@ -148,6 +148,8 @@ def squeeze(b: Builder, input, dim=None):
             raise not_known("squeeze without an axis of a tensor with symbolic sizes")
         return reshaped(b, input, [d for d in dims if d != 1])
     axes = b.axes(dim, input)
+    if any(isinstance(dims[a], Poly) and not proved_different(dims[a], 1) for a in axes):
+        raise not_known(f"squeeze of axis {dim} of {input.type}: whether it goes hangs on its size")
     return reshaped(b, input, [d for a, d in enumerate(dims) if a not in axes or d != 1])
 
 

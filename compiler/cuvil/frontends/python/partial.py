@@ -172,6 +172,12 @@ def permuted(walk: Walk, args, keywords) -> TensorType | None:
     return TensorType(None if rank is None else open_shape(walk, rank), x.dtype)
 
 
+@rule("squeeze")
+def squeezed(walk: Walk, args, keywords) -> TensorType | None:
+    x = tensor(args)
+    return None if x is None else TensorType(None, x.dtype)
+
+
 @rule("unsqueeze")
 def unsqueezed(walk: Walk, args, keywords) -> TensorType | None:
     x = tensor(args)

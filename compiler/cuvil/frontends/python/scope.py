@@ -91,7 +91,7 @@ def _defined(walk: Walk, namespace: Namespace, word: str, definition: Definition
         return UserClass(definition.name, node, namespace)
     if definition.tree is None:
         return Unknown("a statement that does not parse")
-    outer, walk.naming = walk.naming, True
+    outer, walk.naming = walk.naming, word
     frame = run_apart(walk, Frame(namespace, definition), lambda: [walk.execute(each) for each in definition.tree.nodes])
     walk.naming = outer
     for name, value in frame.names.items():
@@ -149,17 +149,17 @@ def decorator_name(walk: Walk, namespace: Namespace, decorator: cst.Decorator) -
     return name if not isinstance(value, (UserFunction, UserClass, UserModule)) else ""
 
 
-def import_names(walk: Walk, node: cst.Import | cst.ImportFrom) -> dict[str, Value]:
-    """What an import statement binds. Modules under the root are read as text; all others are libraries by name."""
+def import_names(walk: Walk, node: cst.Import | cst.ImportFrom, only: str | None = None) -> dict[str, Value]:
+    """What an import statement binds. Modules under the root are read as text; all others are libraries by name. only: the one name
+    that is asked for."""
     found: dict[str, Value] = {}
     if isinstance(node, cst.Import):
         for alias in node.names:
             name = dotted(alias.name)
-            if alias.asname is not None:
-                found[alias.asname.name.value] = _module(walk, name, 0)
-            else:
-                first = name.partition(".")[0]
-                found[first] = _module(walk, first, 0)
+            module = name if alias.asname is not None else name.partition(".")[0]
+            bound = alias.asname.name.value if alias.asname is not None else module
+            if only in (None, bound):
+                found[bound] = _module(walk, module, 0)
         return found
     home, level = dotted(node.module), len(node.relative)
     if isinstance(node.names, cst.ImportStar):
@@ -167,7 +167,8 @@ def import_names(walk: Walk, node: cst.Import | cst.ImportFrom) -> dict[str, Val
     for alias in node.names:
         name = alias.name.value
         bound = alias.asname.name.value if alias.asname is not None else name
-        found[bound] = _imported(walk, home, name, level, node)
+        if only in (None, bound):
+            found[bound] = _imported(walk, home, name, level, node)
     return found
 
 

@@ -52,7 +52,11 @@ def foreign(walk: Walk, node) -> None:
 
 @statement(cst.Import, cst.ImportFrom, form="names of libraries, and functions of the workspace that are followed")
 def import_(walk: Walk, node) -> None:
-    walk.frame.names.update(scope.import_names(walk, node))
+    of_a_module = walk.frame.function is None and walk.frame.definition is not None and not walk.frame.definition.owner
+    if not of_a_module:
+        walk.frame.names.update(scope.import_names(walk, node))
+    elif walk.naming is not None:                         # a package's imports reach all of its files: only what is asked for is looked at
+        walk.frame.names.update(scope.import_names(walk, node, walk.naming))
 
 
 @statement(cst.Assign, form="names the value: its op takes the name as label")

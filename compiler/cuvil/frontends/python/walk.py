@@ -116,7 +116,7 @@ class Walk:
         self.leaving: list[dict[str, Value]] | None = None # in a loop of unknown length: the names at each `break` and `continue`
         self.building = 0                                  # > 0 while an `__init__` is walked
         self.created: list[Instance] = []                  # objects made by the `__init__` being walked
-        self.naming = False                                # a statement of a module is walked for a name it binds: its effects are left out
+        self.naming: str | None = None                     # the name for which a statement of a module is walked: its effects are left out
         self.facts_only = False                            # walked for facts, with nothing given: no call of it is compiled
         self.assume = False                                # take documented shapes and defaults as true: assumed.py
         self.everywhere: dict[Definition, dict[int, tuple[cst.CSTNode, TensorType, str]]] | None = None      # filled by assumed.note
