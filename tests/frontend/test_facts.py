@@ -309,3 +309,22 @@ def test_squeeze_of_an_axis_of_any_size_leaves_the_rank_open(types):
             return one, three, any, long
     """)
     assert (found["one"], found["three"], found["any"], found["long"]) == ("f32[b, 3]", "f32[b, 1, 3]", "f32[...]", "f32[2*b, 1, 3]")
+
+
+def test_the_graph_of_a_method_is_whole_when_its_object_was_given_another(facts):
+    file = facts("""
+        class Steps:
+            def __init__(self, n: int = 10):
+                self.table = torch.ones(n)
+                self.tables = {"a": torch.zeros(n)}
+
+        class Pipe:
+            def __init__(self, steps: Steps):
+                self.steps = steps
+
+            def at(self, i: int):
+                return self.steps.table * self.steps.tables["a"]
+    """)
+    function = file.function("Pipe.at")
+    ids = {op.id for op in function.function.ops}
+    assert describe(function.result) == "f32[10]" and all(operand in ids for op in function.function.ops for operand in op.operands)

@@ -266,6 +266,10 @@ def _settle(walk: Walk, value: Value) -> Value:
     if isinstance(value, Sequence):
         items = [_settle(walk, item) for item in value.items]
         return Sequence(items if value.kind == "list" else tuple(items), value.kind)
+    if isinstance(value, Mapping):
+        return Mapping({key: _settle(walk, item) for key, item in value.items.items()})
+    if isinstance(value, Partial):
+        return Partial(value.function, tuple(_settle(walk, arg) for arg in value.args), tuple((key, _settle(walk, item)) for key, item in value.keywords))
     return value
 
 

@@ -44,7 +44,7 @@ def prototype(walk: Walk, owner: UserClass) -> Instance:
             walk.workspace.prototypes[key] = kept
     walk.used.update(kept.used)
     walk.symbols |= kept.symbols
-    return copy(kept.instance)
+    return copy(kept.instance, walk.created if walk.building else None)
 
 
 def copy(instance: Instance, made_too: list[Instance] | None = None) -> Instance:
