@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -20,7 +19,7 @@ _kept: WeakKeyDictionary[Tree, dict[type, list[cst.CSTNode]]] = WeakKeyDictionar
 def definitions(facts: FileFacts, where: re.Pattern[str], analysed: bool = False) -> Iterator[Definition]:
     """The definitions whose text the pattern finds and that parse; the others are not even parsed."""
     for definition in facts.module.definitions:
-        if (definition.parsed or not analysed) and _mentions(where, definition.text) and definition.tree is not None:
+        if (definition.parsed or not analysed) and definition.mentions(where) and definition.tree is not None:
             facts.module.expect(definition)
             yield definition
 
@@ -35,11 +34,6 @@ def nodes(facts: FileFacts, where: re.Pattern[str], *types: type[Node], analysed
         for wanted in types:
             facts.module.expect(definition)
             yield from found.get(wanted, ())
-
-
-@lru_cache(16384)
-def _mentions(where: re.Pattern[str], text: str) -> bool:
-    return where.search(text) is not None
 
 
 def by_type(tree: Tree) -> dict[type, list[cst.CSTNode]]:

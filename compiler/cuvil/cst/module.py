@@ -134,12 +134,20 @@ class Definition:
         self.text = text
         self._parsed: tuple[Tree | None, str, tuple[int, int]] | None = None
         self._fallback: Tree | Definition | None = previous._good if previous is not None else None
+        self._mentions: dict[re.Pattern[str], bool] = {}
         self.stale = False
 
     def _stand(self, piece: Piece) -> None:
         self.piece = piece
         self.kind, self.name, self.owner, self.indent = piece.kind, piece.name, piece.owner, piece.indent
         self.first, self.header, self.last, self.body = piece.first, piece.header, piece.last, piece.body
+
+    def mentions(self, where: re.Pattern[str]) -> bool:
+        """Whether the pattern is found in the text; looked for once."""
+        known = self._mentions.get(where)
+        if known is None:
+            known = self._mentions[where] = where.search(self.text) is not None
+        return known
 
     def at(self, piece: Piece) -> Definition:
         """The same text in another place, with all that is known of it."""
@@ -223,6 +231,10 @@ class Module:
         self.closed = closed                                  # no string is left open
         self._all = self.definitions
         self._last: Definition | None = None
+
+    def mentions(self, where: re.Pattern[str]) -> bool:
+        """Whether the pattern is found in any definition of the file, be this a part of it or not."""
+        return any(definition.mentions(where) for definition in self._all)
 
     def part(self, definitions: Iterable[Definition]) -> Module:
         """The file for who looks through a few of its definitions only; names and places are found in all of it."""

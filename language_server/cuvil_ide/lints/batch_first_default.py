@@ -63,7 +63,7 @@ _SAME = frozenset("to float half cpu cuda contiguous clone detach relu".split())
 
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
-    if not _WHERE.search(facts.source.text):
+    if not facts.module.mentions(_WHERE):
         return
     known = {call.span: call for call in calls(facts)}
     made = {(owner, name): call for owner, name, call in _layers(facts, {s for s, c in known.items() if c.name in _STACKS or _is_layer(c)}, known)}

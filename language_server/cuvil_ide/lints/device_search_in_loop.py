@@ -49,7 +49,7 @@ _WHERE = re.compile(r"\b(?:for|while)\b")
 
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
-    if facts.targets.device == "cpu" or not NAMED.search(facts.source.text):
+    if facts.targets.device == "cpu" or not facts.module.mentions(NAMED):
         return
     for call in once(c for c in calls(facts) if c.name in _OPS and c.args and _away(c.args[0])):
         rounds = [loop.rounds for loop in call.context.loops]

@@ -57,7 +57,7 @@ def mixed(problem: Problem) -> list[DType]:
 
 def certain(facts: FileFacts, problem: Problem) -> bool:
     """Nothing around says that the types are others: autocast on the way there, another default type, weights that take the checkpoint's."""
-    return not _OTHERWISE.search(facts.source.text) and not any(
+    return not facts.module.mentions(_OTHERWISE) and not any(
         span.path != facts.source.path or flow.autocast(facts, span) for span in (problem.span, *problem.callers))
 
 

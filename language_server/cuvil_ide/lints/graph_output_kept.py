@@ -45,7 +45,7 @@ _LOOP = re.compile(r"\bfor\b|\bwhile\b")
 
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
-    if not _MODE.search(facts.source.text):
+    if not facts.module.mentions(_MODE):
         return
     graphs = _graphs(facts)
     for function in nodes(facts, _LOOP, cst.FunctionDef) if graphs else ():

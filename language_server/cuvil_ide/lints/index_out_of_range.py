@@ -69,7 +69,7 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
         if not highest >= size or expected_to_fail(facts, where):
             continue
         yield RULE.finding(f"index {int(highest)} of a table of {size} rows", where, flow.evidence((table, f"has {size} rows"), (index, f"reaches {int(highest)}")))
-    if "resize_token_embeddings" not in facts.source.text and _MODEL.search(facts.source.text):
+    if "resize_token_embeddings" not in facts.source.text and facts.module.mentions(_MODEL):
         for call in nodes(facts, _ADDS, cst.Call):
             if isinstance(call.func, cst.Attribute) and call.func.attr.value in ("add_special_tokens", "add_tokens") and _is_tokenizer(facts, call.func.value):
                 yield RULE.finding("a token is added and the model's table has no row for it: its id is out of range. Call model.resize_token_embeddings(len(tokenizer))",

@@ -139,4 +139,4 @@ def _fix(facts: FileFacts, call: CallFact) -> Fix | None:
 
 
 RULE = Rule("CUV701", "missing-eval", kind="missing-eval", severity="warning", certainty="likely", check=check,
-            manual=__doc__, valid=VALID, invalid=INVALID)
+            manual=__doc__, valid=VALID, invalid=INVALID, needs="file")

@@ -59,7 +59,7 @@ _SCALED = frozenset(("operator.truediv", "operator.mul"))
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
     from cuvil.ir.rounding import limits
     from cuvil.ir.types import DType
-    if not _QUANTISES.search(facts.source.text):
+    if not facts.module.mentions(_QUANTISES):
         return
     for function, op in flow.ops(facts, "cast"):
         if op.type.dtype not in (DType.I8, DType.U8):

@@ -50,7 +50,7 @@ def _of_file(facts: FileFacts, kind: str) -> Iterator:
 def call_nodes(facts: FileFacts, where: Pattern[str]) -> Iterator[tuple[CallFact, cst.Call]]:
     """Recorded calls with their nodes, in definitions that the pattern finds; each with the facts of all walks that came there."""
     found: dict[Span, list[CallFact]] = {}
-    for call in calls(facts) if where.search(facts.source.text) else ():
+    for call in calls(facts) if any(definition.mentions(where) for definition in facts.module.definitions) else ():
         found.setdefault(call.span, []).append(call)
     for node in nodes(facts, where, cst.Call) if found else ():
         for call in found.get(facts.module.span(node), ()):

@@ -54,7 +54,7 @@ _SDPA = re.compile(r"scaled_dot_product_attention")
 
 
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
-    if not _SDPA.search(facts.source.text):
+    if not facts.module.mentions(_SDPA):
         return
     for call in once(calls(facts)):
         if call.name != _NAME or any("training" in facts.source.slice(span) for span, _ in call.context.tests):

@@ -94,7 +94,7 @@ class _Declared:
 
 @flow.once
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
-    if "InferenceSession" not in facts.source.text or not _WORKER.search(facts.source.text):
+    if "InferenceSession" not in facts.source.text or not facts.module.mentions(_WORKER):
         return
     runs = [call for call in calls(facts) if call.name in ("onnxruntime.InferenceSession.run", "onnxruntime.InferenceSession.run_async")]
     exports = [call for call in calls(facts) if call.name == "torch.onnx.export"] if runs else []
