@@ -322,9 +322,22 @@ def test_the_graph_of_a_method_is_whole_when_its_object_was_given_another(facts)
             def __init__(self, steps: Steps):
                 self.steps = steps
 
-            def at(self, i: int):
-                return self.steps.table * self.steps.tables["a"]
+            def at(self, x: Float[Tensor, "10"]):
+                return x + self.steps.table * self.steps.tables["a"]
     """)
     function = file.function("Pipe.at")
     ids = {op.id for op in function.function.ops}
     assert describe(function.result) == "f32[10]" and all(operand in ids for op in function.function.ops for operand in op.operands)
+
+
+def test_what_an_object_was_made_with_is_no_parameter_of_its_methods(facts):
+    file = facts("""
+        class Pipe:
+            def __init__(self, vae):
+                self.vae = vae
+
+            def encode(self, image):
+                image = torch.relu(image)
+                return image, self.vae
+    """)
+    assert [describe(item) for item in file.function("Pipe.encode").result.items] == ["?[...]", "unknown"]

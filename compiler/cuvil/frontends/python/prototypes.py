@@ -106,7 +106,8 @@ def _make(walk: Walk, owner: UserClass) -> Instance:
 
     def work() -> None:
         walk.frame = frame
-        frame.names.update(inputs_of(walk, function, None, None))
+        for name, value in inputs_of(walk, function, None, None).items():         # no parameters of the function that is walked
+            frame.names[name] = replace(value, index=-1) if isinstance(value, Untyped) else value
         for parameter in (*definition.node.params.params, *definition.node.params.kwonly_params):
             name, annotation = parameter.name.value, parameter.annotation
             if isinstance(frame.names.get(name), (Unknown, Untyped)) and annotation is not None and parameter.default is None:
