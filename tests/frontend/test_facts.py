@@ -341,3 +341,18 @@ def test_what_an_object_was_made_with_is_no_parameter_of_its_methods(facts):
                 return image, self.vae
     """)
     assert [describe(item) for item in file.function("Pipe.encode").result.items] == ["?[...]", "unknown"]
+
+
+# `x or 8` is true whatever x is, but it is not `True`.
+def test_an_unknown_operand_of_or_decides_a_test_and_no_value(types):
+    found = types("""
+        def f(height, x: Float[Tensor, "3"]):
+            size = height or 8
+            y = torch.zeros(3, size // 4)
+            if height or 8:
+                z = x + 1
+            else:
+                z = x.sum()
+            return y, z
+    """)
+    assert found["z"] == "f32[3]" and found["y"] != "f32[3, 0]"

@@ -232,7 +232,7 @@ def boolean(walk: Walk, node: cst.BooleanOperation) -> Value:
         records.branch(walk, kind, right, node.right)
     if known is None:
         other = operators.truth(walk, right)
-        if other is stops:                                # x and False is falsy whatever x is
+        if decides and other is stops:                    # x and False is falsy whatever x is; as a value it may be x
             return Scalar(stops)
         refused = walk.undecided(left, node.left, "an operand of `and` or `or`")
         kept = joins.without(left, lambda option: operators.truth(walk, option) is (not stops))
