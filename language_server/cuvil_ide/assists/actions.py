@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from cuvil.diagnostics import Diagnostic
 from cuvil.source import Edit, Source, Span, apply_edits
 
-from ..lints.suppressions import suppressions
+from ..suppressions import suppressions
 
 QUICKFIX, FIX_ALL = "quickfix", "source.fixAll.cuvil"
 MARKER = "# cuvil: ignore["

@@ -14,6 +14,7 @@ from cuvil.source import Source
 
 from ..config import Config
 from ..stale import present_findings
+from ..suppressions import apply, suppressions
 from . import (
     activation_before_argmax,
     aliased_entries,
@@ -129,7 +130,6 @@ from . import (
     zero_times_log,
 )
 from .rule import Rule
-from .suppressions import apply, suppressions
 
 if TYPE_CHECKING:
     from cuvil.frontends.python.facts import FileFacts

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from cuvil.diagnostics import Diagnostic
 
+from ..suppressions import Suppression, removal
 from .rule import Invalid, Rule
-from .suppressions import Suppression, removal
 
 if TYPE_CHECKING:
     from cuvil.frontends.python.facts import FileFacts
