@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Union
 
 Dim = Union[int, "Poly"]
@@ -189,6 +190,7 @@ def _monomial_bounds(monomial: Monomial) -> tuple[int | None, int | None]:
     return low, high
 
 
+@lru_cache(1 << 14)
 def _atom_bounds(atom: Atom) -> tuple[int | None, int | None]:
     if isinstance(atom, str):
         return 1, None
