@@ -1,5 +1,6 @@
 """Findings while someone types: never one that the whole file would not give, and none that flickers."""
 import pytest
+
 from cuvil.frontends import python
 from cuvil.source import Source
 from cuvil_ide import lints

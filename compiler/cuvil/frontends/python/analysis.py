@@ -92,7 +92,9 @@ class Analyzer:
             self._kept[source.path] = kept | now
             raise
         while len(self._kept) > self._files:
-            self._kept.popitem(last=False)
+            oldest, _ = self._kept.popitem(last=False)
+            for known in (self._glanced, self._shifted, self._classes):
+                known.pop(oldest, None)
         functions = [entry.facts for entry in now.values() if isinstance(entry.facts, FunctionFacts)]
         classes = self._classes[source.path] = class_facts(self.workspace, namespace, functions)
         return self._together(namespace, now, classes)
