@@ -7,7 +7,8 @@ Instead: `x = x.clone()` first, or an expression that makes a new tensor
 Fix: unsafe: the argument is copied at the top of the function; its own tensor stays as it was.
 
 Silent when the name of the function or of the argument says so (a trailing underscore, `out`, caches, buffers, `update`, `apply`), for
-arguments that were copied or made anew, for functions that return nothing or something else, and for private ones.
+arguments that were copied or made anew, for functions that return nothing or something else, for private ones, and where every caller in the
+file puts the result in the place of what it gave.
 """
 from __future__ import annotations
 
@@ -39,6 +40,9 @@ VALID = (
     _START + "def energy(x: torch.Tensor):\n    x.mul_(x)\n    return x.sum()\n\ndef main():\n    x = torch.ones(3)\n    return energy(x)\n",
     _START + "def energy(x: torch.Tensor):\n    x.mul_(x)\n    return x.sum()\n\ndef main(n: int):\n    x = torch.ones(3)\n    y = energy(x)\n    x = y * 2\n    return x\n",
     _START + "def energy(x: torch.Tensor):\n    x.mul_(x)\n    return x.sum()\n\ndef main():\n    x = torch.ones(3)\n    x = energy(x)\n    return x\n",
+    # every caller puts the result in the place of what it gave
+    _START + "class Tiles:\n    def blend(self, a: torch.Tensor, b: torch.Tensor, n: int):\n        for y in range(n):\n            b[:, :, y, :] = a[:, :, y - n, :]\n"
+    "        return b\n\n    def join(self, rows: list):\n        tile = rows[1]\n        tile = self.blend(rows[0], tile, 4)\n        return tile\n",
     # it returns nothing, so nobody takes it for a pure function
     _START + "def fill(x: torch.Tensor):\n    x[0] = 1.0\n",
     _START + "def _scaled(x: torch.Tensor):\n    x /= 33.0\n    return x\n",
@@ -50,6 +54,8 @@ INVALID = (
             _START + "def scaled(x: torch.Tensor):\n    x = x.clone()\n    x.mul_(2.0)\n    return x\n"),
     Invalid(_START + "def energy(x: torch.Tensor):\n    »x.mul_(x)«\n    return x.sum()\n\ndef main():\n    x = torch.ones(3)\n    return energy(x), x\n", "read later",
             _START + "def energy(x: torch.Tensor):\n    x = x.clone()\n    x.mul_(x)\n    return x.sum()\n\ndef main():\n    x = torch.ones(3)\n    return energy(x), x\n"),
+    Invalid(_START + "def scaled(x: torch.Tensor):\n    »x.mul_(2.0)«\n    return x\n\ndef main(x: torch.Tensor):\n    y = scaled(x)\n    return y\n", "caller",
+            _START + "def scaled(x: torch.Tensor):\n    x = x.clone()\n    x.mul_(2.0)\n    return x\n\ndef main(x: torch.Tensor):\n    y = scaled(x)\n    return y\n"),
     Invalid("import numpy as np\n\ndef scaled(img):\n    »img[..., 0]« -= 104.0\n    return img\n", "array",
             "import numpy as np\n\ndef scaled(img):\n    img = img.copy()\n    img[..., 0] -= 104.0\n    return img\n"),
     Invalid("import numpy as np\n\ndef scaled(x: np.ndarray):\n    »x *= 2.0«\n    return x\n", "in place",
@@ -80,7 +86,7 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
             seen.add(write.span)
             name = next((given[t.storage] for t in tensors(write.target)
                          if t.storage in given and t.storage in returned and "shared" not in t.marks), None) or _array(facts, function, write, back)
-            if name is not None and not _rebound(facts, function, name, write):
+            if name is not None and not _rebound(facts, function, name, write) and not _given_up(facts, function, name):
                 yield _finding(facts, function, write, name)
             elif name is None and _gives_value(function):
                 name = next((given[t.storage] for t in tensors(write.target) if t.storage in given and "shared" not in t.marks), None)
@@ -118,6 +124,22 @@ def _takes_result(facts: FileFacts, call: cst.Call, name: str) -> bool:
     """`x = f(x)`: the name means the result from then on."""
     above = around(facts, call, cst.BaseSmallStatement)
     return isinstance(above, cst.Assign) and any(re.search(rf"\b{re.escape(name)}\b", facts.module.code(t.target)) for t in above.targets)
+
+
+def _given_up(facts: FileFacts, function: FunctionFacts, name: str) -> bool:
+    """Every call in the file puts the result in the place of what it gave: `tile = blend(row, tile)`."""
+    plain, place = function.name.rpartition(".")[2], [parameter for parameter, _ in function.parameters].index(name)
+    found = False
+    for definition in facts.module.definitions:
+        if definition.kind != "function" or definition.name == function.name or f"{plain}(" not in definition.text:
+            continue
+        for node in inside(facts, definition.node, cst.Call) if isinstance(definition.node, cst.FunctionDef) else ():
+            if isinstance(node.func, (cst.Name, cst.Attribute)) and (node.func.value if isinstance(node.func, cst.Name) else node.func.attr.value) == plain:
+                given = next((a.value for i, a in enumerate(node.args) if (a.keyword.value == name if a.keyword is not None else i == place)), None)
+                if given is None or not _takes_result(facts, node, facts.module.code(given)):
+                    return False
+                found = True
+    return found
 
 
 def _next_use(facts: FileFacts, function: cst.FunctionDef, name: str, call: Span) -> Span | None:
