@@ -55,6 +55,8 @@ def read(folder: Path, paths: list[str], limit: float) -> Iterator[dict]:
         if reader is None or reader.poll() is not None:
             reader = subprocess.Popen([sys.executable, __file__], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                       env=os.environ | {"PYTHONPATH": f"{ROOT / 'compiler'}:{ROOT / 'language_server'}"})
+            if reader.stdout.readline() != "ready\n":
+                sys.exit("Cuvil does not start")
         started = time.perf_counter()
         reader.stdin.write(path + "\n")
         reader.stdin.flush()
@@ -74,6 +76,8 @@ def read(folder: Path, paths: list[str], limit: float) -> Iterator[dict]:
 def _answer() -> None:
     """In the process that reads: a path comes in on each line, its findings go out on one."""
     from cuvil_cli import check
+    from cuvil_ide import lints  # noqa: F401    (loaded before the clock runs)
+    print("ready", flush=True)
     for count, line in enumerate(sys.stdin):
         if count % CHUNK == 0:
             check._session.cache_clear()
