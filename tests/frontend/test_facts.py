@@ -3,6 +3,7 @@ import textwrap
 
 import pytest
 
+from cuvil.diagnostics import DEFECT
 from cuvil.frontends.python import Analyzer, Workspace
 from cuvil.frontends.python.values import Unknown, describe
 from cuvil.interrupted import Interrupted
@@ -356,3 +357,14 @@ def test_an_unknown_operand_of_or_decides_a_test_and_no_value(types):
             return y, z
     """)
     assert found["z"] == "f32[3]" and found["y"] != "f32[3, 0]"
+
+
+def test_windows_in_a_loop_cost_no_more_than_windows(facts):
+    file = facts("""
+        def tiles(x: torch.Tensor, start: int, stop: int):
+            for i in range(40):
+                start, stop = min(start + x.shape[1], stop) // 2, max(start, stop // 2)
+                x = x[:, start:stop]
+            return x.float()
+    """)
+    assert file.function("tiles").refusal.code != DEFECT and describe(file.function("tiles").result).startswith(("f32", "unknown"))

@@ -7,7 +7,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cuvil.ir.dims import at_least, at_most, exact_quotient, floordiv, maximum, minimum, modulo, parse_dim, proved_different, substitute, symbol, symbols
+from cuvil.ir.dims import (
+    TooLong,
+    at_least,
+    at_most,
+    exact_quotient,
+    floordiv,
+    maximum,
+    minimum,
+    modulo,
+    parse_dim,
+    proved_different,
+    substitute,
+    symbol,
+    symbols,
+)
 
 B, T = symbol("B"), symbol("T")
 OPERATIONS = {"+": (lambda a, b: a + b, lambda a, b: a + b), "-": (lambda a, b: a - b, lambda a, b: a - b), "*": (lambda a, b: a * b, lambda a, b: a * b),
@@ -91,3 +105,10 @@ def test_sizes_that_nest_deep_are_worked_with_in_little_time():
         half = (size + 1) // 2
         size = half + 3 if at_least(half, 1) else 0
     assert len({size, size + B, half * B}) == 3 and pickle.loads(pickle.dumps(size)) == size
+
+
+def test_a_size_that_names_the_last_one_twice_again_and_again_is_given_up():
+    size = symbol("h")
+    with pytest.raises(TooLong):
+        for i in range(60):
+            size = minimum(size * symbol(f"a{i}"), (size + B) // 2)

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Union
 
 Dim = Union[int, "Poly"]
+LONGEST = 2000                               # characters of a quotient, remainder, minimum or maximum: a loop over windows doubles them in each round
 Monomial = tuple["Atom", ...]                # sorted, with repeats: (B, T, T) is B*T*T
 
 
@@ -94,6 +95,10 @@ class Poly:
     __repr__ = __str__
 
 
+class TooLong(ValueError):
+    """A size that is known, and of no use: nobody would read it, and each step with it takes longer than the last."""
+
+
 def symbol(name: str) -> Poly:
     return Poly((((name,), 1),))
 
@@ -111,7 +116,7 @@ def floordiv(a: Dim, b: Dim) -> Dim:
         rest = _collect([(m, c) for m, c in a.terms if not m or c % b])
         if even != 0:
             return even + floordiv(rest, b)
-    return Poly((((Apply("//", a, b),), 1),))
+    return _opaque("//", a, b)
 
 
 def modulo(a: Dim, b: Dim) -> Dim:
@@ -119,21 +124,28 @@ def modulo(a: Dim, b: Dim) -> Dim:
         return a % b
     if b == 1 or exact_quotient(a, b) is not None:
         return 0
-    return Poly((((Apply("%", a, b),), 1),))
+    return _opaque("%", a, b)
 
 
 def minimum(a: Dim, b: Dim) -> Dim:
     difference = a - b
     if isinstance(difference, int) or at_least(difference, 0) or at_most(difference, 0):
         return b if at_least(difference, 0) else a
-    return Poly((((Apply("min", a, b),), 1),))
+    return _opaque("min", a, b)
 
 
 def maximum(a: Dim, b: Dim) -> Dim:
     difference = a - b
     if isinstance(difference, int) or at_least(difference, 0) or at_most(difference, 0):
         return a if at_least(difference, 0) else b
-    return Poly((((Apply("max", a, b),), 1),))
+    return _opaque("max", a, b)
+
+
+def _opaque(operator: str, a: Dim, b: Dim) -> Poly:
+    made = Apply(operator, a, b)
+    if len(str(made)) > LONGEST:
+        raise TooLong(f"a size that takes more than {LONGEST} characters to write")
+    return Poly((((made,), 1),))
 
 
 def exact_quotient(a: Dim, b: Dim) -> Dim | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from ...cst import Definition
+from ...ir.dims import TooLong
 from ...ir.function import Op
 from ...ir.types import TensorType
 from . import calls, classes, learn
@@ -67,7 +68,7 @@ def _forward(walk: Walk, model: Instance, cls: UserClass) -> None:
     try:
         frame.names.update(inputs_of(walk, function, None, None))
         calls.run_body(walk, function)
-    except (OutOfBudget, RecursionError):
+    except (OutOfBudget, RecursionError, TooLong):
         pass
 
 

@@ -11,7 +11,7 @@ import libcst as cst
 
 from ...cst import Definition
 from ...diagnostics import DEFECT, CuvilError
-from ...ir.dims import Poly, symbols
+from ...ir.dims import Poly, TooLong, symbols
 from ...ir.function import Function
 from ...ir.types import TensorType
 from ...lineage import Origin
@@ -124,6 +124,9 @@ def walk_function(walk: Walk, namespace: Namespace, definition: Definition, inpu
     except OutOfBudget:
         walk.frame = frame
         walk.refuse("this function is too large to follow", node.name, "fewer unrolled rounds and calls")
+    except TooLong as error:
+        walk.frame = frame
+        walk.refuse(f"{error} cannot be followed", node.name)
     except RecursionError:
         walk.frame = frame
         walk.refuse("this function is nested too deep to follow", node.name, "expressions and calls that are less deep")
