@@ -75,5 +75,5 @@ def _fix(facts: FileFacts, span: Span) -> Fix | None:
     return Fix("unsafe", "Leave the activation out", (Edit(span, f"({text})" if inner.lpar else text),))
 
 
-RULE = Rule("CUV807", "activation-before-argmax", kind="redundant-work", severity="performance", certainty="likely", check=check,
+RULE = Rule("CUV807", "activation-before-argmax", kind="inefficient-construction", severity="performance", certainty="likely", check=check,
             manual=__doc__, valid=VALID, invalid=INVALID)

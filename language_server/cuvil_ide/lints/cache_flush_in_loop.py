@@ -63,5 +63,5 @@ def _frees(body: cst.BaseSuite) -> bool:
     return any(isinstance(small, cst.Del) for line in body.body if isinstance(line, cst.SimpleStatementLine) for small in line.body)
 
 
-RULE = Rule("CUV812", "cache-flush-in-loop", kind="redundant-work", severity="performance", certainty="likely", check=check,
+RULE = Rule("CUV812", "cache-flush-in-loop", kind="inefficient-construction", severity="performance", certainty="likely", check=check,
             manual=__doc__, valid=VALID, invalid=INVALID)

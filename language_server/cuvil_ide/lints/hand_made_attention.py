@@ -71,5 +71,5 @@ def _of_keys(function: Function, scores: Op) -> bool:
     return right.name == "transpose" or right.name == "opaque" and right.attr("call", "").rpartition(".")[2] in _TRANSPOSES
 
 
-RULE = Rule("CUV804", "hand-made-attention", kind="redundant-work", severity="info", certainty="hint", check=check,
+RULE = Rule("CUV804", "hand-made-attention", kind="inefficient-construction", severity="info", certainty="hint", check=check,
             manual=__doc__, valid=VALID, invalid=INVALID)

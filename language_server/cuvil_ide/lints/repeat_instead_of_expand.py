@@ -76,5 +76,5 @@ def _broadcasts(graph, user, tensor) -> bool:
         id != tensor.op.id and graph.by_id[id].type.shape == tensor.type.shape for id in user.operands)
 
 
-RULE = Rule("CUV806", "repeat-instead-of-expand", kind="redundant-work", severity="performance", certainty="likely", check=check,
+RULE = Rule("CUV806", "repeat-instead-of-expand", kind="inefficient-construction", severity="performance", certainty="likely", check=check,
             manual=__doc__, valid=VALID, invalid=INVALID)

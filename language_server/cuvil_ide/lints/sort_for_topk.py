@@ -88,5 +88,5 @@ def _sorted(node: cst.BaseExpression) -> cst.Call | None:
     return None
 
 
-RULE = Rule("CUV809", "sort-for-topk", kind="redundant-work", severity="performance", certainty="likely", check=check,
+RULE = Rule("CUV809", "sort-for-topk", kind="inefficient-construction", severity="performance", certainty="likely", check=check,
             manual=__doc__, valid=VALID, invalid=INVALID)
