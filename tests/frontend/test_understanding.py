@@ -432,3 +432,103 @@ def test_an_index_of_a_long_range_is_an_index():
             return row
     """, "f")
     assert found["row"] == "f32[3]"
+
+
+def test_code_that_takes_classes_names_and_partials_alike_is_followed():
+    found = shown("""
+        import types
+        class NormAct(nn.BatchNorm2d):
+            def __init__(self, width, act=True):
+                super().__init__(width)
+                self.act = nn.ReLU() if act else nn.Identity()
+            def forward(self, x):
+                torch._assert(x.ndim == 4, "four axes")
+                return self.act(super().forward(x))
+        FUSED = {"batchnorm2d": NormAct}
+        KINDS = {kind for kind in FUSED.values()}
+        def fused(norm):
+            given = {}
+            if isinstance(norm, functools.partial):
+                given.update(norm.keywords)
+                norm = norm.func
+            if norm in KINDS or isinstance(norm, types.FunctionType):
+                made = norm
+            else:
+                made = FUSED[norm.__name__.lower()]
+            return functools.partial(made, **given)
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.b, self.c = fused(nn.BatchNorm2d)(8), fused(NormAct)(8), fused(functools.partial(NormAct, act=False))(8)
+            def forward(self, x: Tensor):
+                a, b, c = self.a(x.float()), self.b(x.float()), self.c(x.float())
+                d = self.c.act
+                return a, b, c, d
+    """, "Model.forward")
+    assert found["d"] == "Identity object"
+    found = shown("""
+        class Norm(nn.Module):
+            def forward(self, x: Tensor):
+                torch._assert(x.ndim == 4, f"expected 4D input (got {x.ndim}D input)")
+                y = x.mean((2, 3), dtype=torch.float32)
+                return y
+    """, "Norm.forward")
+    assert found["y"] == "f32[x0, x1]"
+
+
+def test_fields_of_configurations_have_their_defaults():
+    found = shown("""
+        from dataclasses import dataclass, field
+        from typing import Type
+        @dataclass
+        class Layers:
+            act: Type = nn.ReLU
+            width: int = field(default=4)
+        @dataclass
+        class Config:
+            layers: Layers = field(default_factory=Layers)
+            sizes: list = field(default_factory=list)
+        class Model(nn.Module):
+            def __init__(self, config=Config()):
+                super().__init__()
+                self.act, self.fc = config.layers.act(), nn.Linear(config.layers.width + len(config.sizes), 3)
+            def forward(self, x: Float[Tensor, "b 4"]):
+                y = self.act(self.fc(x))
+                return y
+    """, "Model.forward")
+    assert found["y"] == "f32[b, 3]"
+
+
+def test_a_constructor_that_passes_all_on_is_that_of_its_base():
+    found = shown("""
+        class Block(nn.Module):
+            def __init__(self, width: int, factor=2, bias=True):
+                super().__init__()
+                self.fc = nn.Linear(width, width * factor, bias=bias)
+            def forward(self, x: Float[Tensor, "b n"]):
+                y = self.fc(x)
+                return y
+        class Quantizable(Block):
+            def __init__(self, *args, **kwargs):
+                super().__init__(*args, **kwargs)
+                self.act = nn.ReLU()
+            def forward(self, x: Float[Tensor, "b n"]):
+                y = self.act(self.fc(x))
+                return y
+    """, "Quantizable.forward")
+    assert found["y"] == "f32[b, 2*width]"
+
+
+def test_a_dict_changed_by_one_that_is_not_known_has_values_that_are_not_known():
+    found = shown("""
+        class Model(nn.Module):
+            def __init__(self, config):
+                super().__init__()
+                given = {"bias": False}
+                given.update(config)
+                self.fc = nn.Linear(4, 3, **given)
+            def forward(self, x: Float[Tensor, "b 4"]):
+                bias = self.fc.bias
+                return bias
+    """, "Model.forward")
+    assert found["bias"] == "unknown"

@@ -60,8 +60,10 @@ def get(walk: Walk, value: Value, name: str, node: cst.CSTNode) -> Value:
             return joins.each(walk, value, lambda option: get(walk, option, name, node)) if isinstance(value, Either) else get(walk, value, name, node)
         case Many(kind=kind):
             return Library(f"builtins.{kind}.{name}", value)
-        case Partial(function=function) if name == "func":
-            return function
+        case Partial(function=function, args=args, keywords=keywords) if name in ("func", "args", "keywords"):
+            return function if name == "func" else Sequence(args) if name == "args" else Mapping(dict(keywords))
+        case UserClass(name=own) | UserFunction(name=own) if name == "__name__" and own != "lambda":
+            return Scalar(own.rpartition(".")[2])
         case UserClass():
             return classes.class_attribute(walk, value, name, node)
         case Library(name="builtins.super"):
@@ -126,6 +128,8 @@ def _of_dtype(dtype: DType, name: str, node: cst.CSTNode, walk: Walk) -> Value:
 
 
 def _of_library(walk: Walk, home: str, name: str, node: cst.CSTNode) -> Value:
+    if name == "__name__" and home.rpartition(".")[2][:1].isupper():
+        return Scalar(home.rpartition(".")[2])
     full = library(f"{home}.{name}")
     if full.name in CONSTANTS:
         return Scalar(CONSTANTS[full.name])

@@ -32,6 +32,7 @@ from .values import (
 from .walk import DEPTH, SAME_FUNCTION, Frame, Walk
 from .workspace import dotted
 
+UNGIVEN = "arguments of a constructor that is walked by itself"
 assert copies and modes                        # importing them fills pythons.FUNCTIONS
 
 
@@ -48,6 +49,8 @@ def call_node(walk: Walk, function: Value, node: cst.Call) -> Value:
             items = iterate(walk, value)
             if items is None and isinstance(function, Library) and function.name in ("torch.nn.Sequential", "torch.nn.Sequential.__init__"):
                 args.append(value)
+            elif items is None and isinstance(function, UserFunction) and isinstance(value, Unknown) and value.reason == UNGIVEN:
+                more = value
             elif items is None:
                 unknown = walk.unknown("arguments that are not known one by one", arg)
             else:
@@ -56,7 +59,8 @@ def call_node(walk: Walk, function: Value, node: cst.Call) -> Value:
             if isinstance(value, Mapping) and all(isinstance(key, str) for key in value.items):
                 keywords.update(value.items)
             else:
-                more = walk.unknown("arguments that are not known one by one", arg)
+                ungiven = isinstance(value, Unknown) and value.reason == UNGIVEN
+                more = value if ungiven else walk.unknown("arguments that are not known one by one", arg)
         elif arg.keyword is not None:
             keywords[arg.keyword.value] = value
         else:
@@ -253,7 +257,7 @@ def bind(walk: Walk, frame: Frame, function: UserFunction, args: list[Value], ke
         if name in keywords:
             frame.names[name] = keywords.pop(name)
         elif more is not None:
-            frame.names[name] = more
+            frame.names[name] = _ungiven(walk, function, parameter) if more.reason == UNGIVEN else more
         elif parameter.default is not None:
             frame.names[name] = default_value(walk, function, parameter.default)
         else:
@@ -264,6 +268,15 @@ def bind(walk: Walk, frame: Frame, function: UserFunction, args: list[Value], ke
         known = next((name for name in keywords if name in frame.names), None)
         return f"two arguments for `{known}`" if known else f"it has no parameter `{next(iter(keywords))}`"
     return ""
+
+
+def _ungiven(walk: Walk, function: UserFunction, parameter: cst.Param) -> Value:
+    """A parameter to which `super().__init__(*args, **kwargs)` passes on what nobody gave: as if the class were made by itself."""
+    if parameter.default is not None:
+        return default_value(walk, function, parameter.default)
+    name = parameter.name.value
+    whole = parameter.annotation is not None and dotted(parameter.annotation.annotation) == "int"
+    return Scalar(walk.fresh_symbol(name)) if whole else Untyped(name, -1, function.definition.span(parameter, function.module.path))
 
 
 def default_value(walk: Walk, function: UserFunction, node: cst.BaseExpression) -> Value:

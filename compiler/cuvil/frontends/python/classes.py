@@ -305,7 +305,7 @@ def dataclass_fields(walk: Walk, cls: UserClass, instance: Instance, args: list[
                     if small.value is not None:
                         scope.run_apart(walk, Frame(cls.module, definition), lambda value=small.value: found.append(walk.evaluate(value)))
                     value = found[-1]
-                    if isinstance(value, Library) or isinstance(value, Instance) and isinstance(value.of, Library):
+                    if isinstance(value, Library) and value.name.startswith("dataclasses."):
                         value = Unknown("a field made by a factory")
                     instance.attributes[name] = value
     instance.attributes.update(zip(fields, args))

@@ -45,6 +45,15 @@ def replaced(walk: Walk, args, keywords, node) -> Value | None:
     return None
 
 
+@python("dataclasses.field")
+def field(walk: Walk, args, keywords, node) -> Value | None:
+    """The value that a field has when none is given."""
+    from .calls import call
+    if "default_factory" in keywords:
+        return call(walk, keywords["default_factory"], [], {}, node)
+    return keywords.get("default", walk.unknown("a field without a value", node))
+
+
 @python("dataclasses.dataclass.__init__")
 def set_up(walk: Walk, args, keywords, node) -> Value | None:
     """`super().__init__(...)` of a class that derives from a dataclass: (object, dataclass, *arguments)."""

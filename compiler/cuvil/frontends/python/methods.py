@@ -6,7 +6,7 @@ from dataclasses import replace
 from ...ir.dims import Poly
 from . import classes, derived, joins, operators, subscripts
 from .pythons import FUNCTIONS, iterate, one_of, python, worked_out
-from .values import NONE, Device, Instance, Library, Many, Mapping, Scalar, Sequence, Tensor, Untyped, Value, Weight
+from .values import NONE, OPEN, Device, Instance, Library, Many, Mapping, Scalar, Sequence, Tensor, Untyped, Value, Weight
 from .walk import Walk
 
 
@@ -121,9 +121,14 @@ _view("items", lambda key, value: Sequence((key, value)))
 def update(walk: Walk, args, keywords, node) -> Value | None:
     if len(args) == 2 and isinstance(args[1], Mapping):
         args[0].items.update(args[1].items)
-    elif len(args) == 2:
-        return walk.refuse("a dict is changed in a way that is not known", node)
-    args[0].items.update(keywords)
+        args[0].kind = OPEN if args[1].kind == OPEN and args[0].kind == "builtins.dict" else args[0].kind
+    elif len(args) == 2 and isinstance(args[0], Mapping):
+        changed = walk.refuse("a dict is changed in a way that is not known", node)
+        args[0].items.update({key: changed for key in args[0].items})
+        args[0].items["a key that is not known", len(args[0].items)] = changed
+        args[0].kind = OPEN if args[0].kind == "builtins.dict" else args[0].kind
+    if isinstance(args[0], Mapping):
+        args[0].items.update(keywords)
     return NONE
 
 

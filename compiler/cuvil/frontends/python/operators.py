@@ -241,13 +241,18 @@ def identical(left: Value, right: Value) -> bool | None:
             return True
         case Library(name=a), Library(name=b):
             return a == b
+        case UserClass(node=a), UserClass(node=b):
+            return a is b
+        case (UserClass(), Library(receiver=None)) | (Library(receiver=None), UserClass()):
+            return False
     return None
 
 
 def contains(walk: Walk, container: Value, item: Value) -> bool | None:
     match container:
         case Sequence(items=items):
-            parts = [decide("Equal", walk.resolve(each), item) for each in items]
+            same = identical if isinstance(item, (UserClass, Library)) else lambda each, item: decide("Equal", each, item)
+            parts = [same(walk.resolve(each), item) for each in items]
             return True if True in parts else None if None in parts else False
         case Mapping(items=items, kind=kind) if isinstance(item, Scalar) and not isinstance(item.value, Poly):
             return True if item.value in items else False if kind == "builtins.dict" else None

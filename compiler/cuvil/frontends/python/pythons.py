@@ -215,6 +215,7 @@ def isinstance_(walk: Walk, args, keywords, node) -> Value | None:
 
 ITERABLE = frozenset(("collections.abc.Iterable", "collections.abc.Sequence", "typing.Iterable", "typing.Sequence"))
 PLAIN = frozenset(f"builtins.{kind}" for kind in ("tuple", "list", "dict", "str", "int", "float", "bool", "set"))
+CALLABLES = frozenset(("functools.partial", "types.FunctionType", "types.MethodType", "builtins.type"))
 _KINDS = {"builtins.int": (int, Poly), "builtins.float": (float,), "builtins.str": (str,), "builtins.bool": (bool,), "builtins.range": (range,)}
 
 
@@ -247,6 +248,8 @@ def is_a(walk: Walk, value: Value, cls: Value) -> bool | None:
             return True if own == name or name == classes.MODULE else None if not own.startswith("torch.nn.") else False
         case Instance(of=UserClass() as own):
             return _derives(walk, own, cls)
+        case UserClass() | UserFunction() | Partial() | Library(receiver=None) if name in CALLABLES:
+            return _kind_of_callable(value, name)
         case UserClass() | UserFunction() if name in PLAIN:
             return False
         case Library(name=own, receiver=None) if name in PLAIN and own.rpartition(".")[2][:1].isupper():      # a class
@@ -254,6 +257,14 @@ def is_a(walk: Walk, value: Value, cls: Value) -> bool | None:
         case UserFunction():
             return False if name in ("torch.Tensor", "numpy.ndarray", "builtins.str", "builtins.int") else None
     return None
+
+
+def _kind_of_callable(value: Value, name: str) -> bool | None:
+    """Classes, functions and partials, as code that takes any of them tells them apart."""
+    kind = "functools.partial" if isinstance(value, Partial) else "builtins.type" if isinstance(value, UserClass) else \
+        ("types.FunctionType" if value.receiver is None else "types.MethodType") if isinstance(value, UserFunction) else \
+        "builtins.type" if value.name.rpartition(".")[2][:1].isupper() else ""
+    return kind == name if kind else None
 
 
 @python("builtins.issubclass")

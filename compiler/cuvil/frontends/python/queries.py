@@ -4,11 +4,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import libcst as cst
+
 from ...ir.dims import Poly
 from ...ir.types import DType, TensorType
+from . import learn
 from .library import dtype_named
 from .pythons import FUNCTIONS, is_a, python
-from .values import Instance, Library, Scalar, Sequence, Shape, Tensor, Value
+from .values import NONE, Instance, Library, Scalar, Sequence, Shape, Tensor, Unknown, Value
 from .walk import Walk
 
 
@@ -88,6 +91,14 @@ for _each in ("torch.rand", "torch.randn", "torch.randint", "torch.rand_like", "
         "torch.onnx.is_in_onnx_export", "torch._dynamo.is_compiling")
 def never(walk: Walk, args, keywords, node) -> Value | None:
     return Scalar(False)
+
+
+@python("torch._assert")
+def asserted(walk: Walk, args, keywords, node) -> Value | None:
+    """An assert that tracing keeps: what it says of shapes is learnt."""
+    if isinstance(node, cst.Call) and node.args and args and isinstance(args[0], Unknown):
+        learn.holds(walk, node.args[0].value)
+    return NONE
 
 
 @python("torch.Tensor.detach_")

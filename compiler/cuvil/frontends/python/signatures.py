@@ -98,10 +98,11 @@ def inputs_of(walk: Walk, function: UserFunction, entry: Entry | None, given: di
             known = objects.of_class(_name(walk, parameter.annotation.annotation)) if parameter.annotation is not None else None
             names[name] = known or Untyped(name, place, walk.span(parameter))
     alone = walk.assume and not walk.building                # nothing more is given
+    reason = calls.UNGIVEN if walk.building and given is None else "arguments that are not known one by one"
     if isinstance(parameters.star_arg, cst.Param):
-        names[parameters.star_arg.name.value] = Sequence(()) if alone else Unknown("arguments that are not known one by one")
+        names[parameters.star_arg.name.value] = Sequence(()) if alone else Unknown(reason)
     if parameters.star_kwarg is not None:
-        names[parameters.star_kwarg.name.value] = Mapping({}) if alone else Unknown("arguments that are not known one by one")
+        names[parameters.star_kwarg.name.value] = Mapping({}) if alone else Unknown(reason)
     return names
 
 
