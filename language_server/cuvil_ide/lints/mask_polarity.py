@@ -38,6 +38,10 @@ VALID = (
     _NET + "    def forward(self, x, ids, pad_id: int = 0):\n        return self.att(x, x, x, key_padding_mask=ids == pad_id)[0]\n",
     _F + "def f(q, k, v, ids, pad_id):\n    return F.scaled_dot_product_attention(q, k, v, attn_mask=(ids != pad_id)[:, None, None])\n",
     _F + "def f(scores, attention_mask):\n    return scores.masked_fill(attention_mask[:, None, None] == 0, float(\"-inf\")).softmax(-1)\n",
+    # The name is of what is left out here, as the other branch shows.
+    _F + "def f(q, k, v, scores, attention_mask, fused):\n    if fused:\n        return F.scaled_dot_product_attention(q, k, v, ~attention_mask)\n"
+    "    if attention_mask is None:\n        attention_mask = ~torch.ones(4, 4, dtype=torch.bool).tril()\n"
+    "    return scores.masked_fill(attention_mask, float(\"-inf\")).softmax(-1) @ v\n",
     # A module with a convention of its own.
     _F + "def f(net, x, attention_mask):\n    return net(x, mask=attention_mask.bool())\n",
     _F + "def f(scores: torch.Tensor):\n    T = 4\n    later = torch.ones(T, T, dtype=torch.bool).triu(1)\n    return scores.masked_fill(later, float(\"-inf\"))\n",
@@ -45,6 +49,8 @@ VALID = (
     _F + "def f(x, attention_mask):\n    return x.masked_fill(attention_mask.bool(), 0.0)\n",
 )
 INVALID = (
+    Invalid(_F + "def f(q, k, v, attention_mask):\n    return F.scaled_dot_product_attention(q, k, v, »~attention_mask«)\n", "take part",
+            _F + "def f(q, k, v, attention_mask):\n    return F.scaled_dot_product_attention(q, k, v, attention_mask)\n"),
     Invalid(_NET + "    def forward(self, x, attention_mask):\n        keep = attention_mask.bool()\n        return self.att(x, x, x, »key_padding_mask=keep«)[0]\n", "leave out",
             _NET + "    def forward(self, x, attention_mask):\n        keep = attention_mask.bool()\n        return self.att(x, x, x, key_padding_mask=~keep)[0]\n"),
     Invalid(_NET + "    def forward(self, x, ids, pad_id: int = 0):\n        return self.att(x, x, x, »key_padding_mask=(ids != pad_id)«)[0]\n", "True",

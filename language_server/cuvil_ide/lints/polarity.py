@@ -66,7 +66,18 @@ def polarity(facts: FileFacts, node: cst.BaseExpression | None, depth: int = 12)
             return replace(mask, form=form) if mask.form != "additive" else mask
     name = dotted_text(facts, node) if isinstance(node, (cst.Name, cst.Attribute)) else ""
     held = bound_before(facts, node, name) if name else None
-    return again(held) if held is not None else Mask(True, "", "tokenizer", where) if name == "attention_mask" else None
+    return again(held) if held is not None else Mask(True, "", "tokenizer", where) if name == "attention_mask" and not _inverted_by_custom(facts, node) else None
+
+
+def _inverted_by_custom(facts: FileFacts, node: cst.CSTNode) -> bool:
+    """The function fills with `attention_mask` as it came in, in another place: there the name is of what is left out."""
+    above = facts.module.parent(node)
+    filled = facts.module.parent(above) if isinstance(above, cst.Arg) else None
+    own = isinstance(filled, cst.Call) and isinstance(filled.func, cst.Attribute) and filled.func.attr.value.startswith("masked_fill")
+    return not own and _FILLED.search(facts.module.owner(node).text) is not None
+
+
+_FILLED = re.compile(r"\bmasked_fill_?\(\s*attention_mask\s*,")
 
 
 def _turned(mask: Mask | None, form: str) -> Mask | None:

@@ -34,6 +34,8 @@ VALID = (
     _START + "    return x.transpose(1, 2).reshape(B, H, T * D)\n",
     _START + "    return x.transpose(1, 2).contiguous().view(B, H * T, D)\n",
     _START + "    y = x.transpose(1, 2).contiguous()\n    return y.view(B, H * T, D)\n",
+    "import torch\n\ndef heads(x):\n    return x.transpose(1, 2).contiguous()\n\ndef f(x: torch.Tensor):\n    B, T, H, D = x.shape\n"
+    "    return heads(x).view(B * H, T, D)\n",
     _START + "    return x.view(B, T, H * D)\n",
     # an axis is only split
     "import torch\n\ndef f(x: torch.Tensor):\n    B, T, C = x.shape\n    return x.transpose(1, 2).view(B, 4, C // 4, T)\n",
@@ -46,6 +48,10 @@ INVALID = (
     Invalid(_START + "    return »x.transpose(1, 2).view(B, H * T, D)«\n", "reshape", _START + "    return x.transpose(1, 2).reshape(B, H * T, D)\n"),
     Invalid(_START + "    y = x.permute(0, 2, 3, 1)\n    return »(y + 1).view(B, -1)«\n", "raises",
             _START + "    y = x.permute(0, 2, 3, 1)\n    return (y + 1).reshape(B, -1)\n"),
+    Invalid("import torch\n\ndef heads(x):\n    return x.transpose(1, 2)\n\ndef f(x: torch.Tensor):\n    B, T, H, D = x.shape\n"
+            "    return »heads(x).view(B, H * T, D)«\n", "raises",
+            "import torch\n\ndef heads(x):\n    return x.transpose(1, 2)\n\ndef f(x: torch.Tensor):\n    B, T, H, D = x.shape\n"
+            "    return heads(x).reshape(B, H * T, D)\n"),
     Invalid("import torch\n\ndef f():\n    x = torch.zeros(4, 6)\n    return »x.t().view(24)«\n", "strides",
             "import torch\n\ndef f():\n    x = torch.zeros(4, 6)\n    return x.t().reshape(24)\n"),
     Invalid("import torch\n\ndef f():\n    x = torch.zeros(4, 6)\n    return »x[:, :3].view(-1)«\n", "reshape",
@@ -64,8 +70,10 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
         own = [c for c in function.calls if not c.context.callers]
         dense = {c.span: c.result.op.id for c in own if c.name in _DENSE and _is_tensor(c.result)}
         carried = Carried(facts, node, dense)
+        elsewhere = {c.result.op.id for c in function.calls if c.context.callers and c.name in _DENSE and _is_tensor(c.result)}      # by a function it calls
         for call in own:
-            if call.name == "torch.Tensor.view" and call.span.path == facts.source.path and not expected_to_fail(facts, call.span):
+            if call.name == "torch.Tensor.view" and call.span.path == facts.source.path and not expected_to_fail(facts, call.span) and not (
+                    _is_tensor(call.args[0]) and call.args[0].op.id in elsewhere):
                 yield from _view(facts, function, call, carried, dense)
 
 
