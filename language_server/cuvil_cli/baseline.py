@@ -2,8 +2,9 @@
 
     {"version": 1, "files": {"src/model.py": {"CUV108": {"count": 2, "fingerprints": ["…", "…"]}}}}
 
-Fewer findings than the baseline has is always fine, and `--update-baseline` writes that down; more is reported: first those whose
-fingerprints it does not know. A baseline that exists only ever shrinks. An earlier SARIF output serves too, by its fingerprints.
+Fewer findings than the baseline has is always fine, and `--update-baseline` writes that down; more is reported, first those whose
+fingerprints it does not know, and fails by itself, whatever the certainty. A baseline that exists only ever shrinks. An earlier SARIF
+output serves too, by its fingerprints.
 """
 from __future__ import annotations
 
@@ -55,6 +56,13 @@ def news(findings: Findings, known: dict[Group, Known]) -> Findings:
             new.update([*unknown, *(d for d in reversed(found) if d not in unknown)][:more])
     left = tuple(replace(r, diagnostics=tuple(d for d in r.diagnostics if d in new)) for r in findings.results)
     return Findings(left, findings.root, findings.read)
+
+
+def growth(findings: Findings, new: Findings) -> list[str]:
+    """A line for each file and rule of which there is more than the baseline has: how many there were, how many there are."""
+    now = groups(findings)
+    return [f"{file}: {code} {found[0].name}, {len(now[file, code]) - len(found)} -> {len(now[file, code])}"
+            for (file, code), found in sorted(groups(new).items())]
 
 
 def groups(findings: Findings) -> dict[Group, list[Diagnostic]]:

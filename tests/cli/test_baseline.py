@@ -68,3 +68,31 @@ def test_what_is_no_baseline(cuvil, write, text):
 def test_update_needs_a_file(cuvil):
     assert cuvil("lint", "--update-baseline").code == 2
     assert cuvil("lint", "--baseline", "nowhere.json").code == 2
+
+
+# A likely finding alone does not fail; one more of them than the baseline knows does, and standard error says of what.
+LIKELY = "import torch\n\n\ndef f(x: torch.Tensor, n: int):\n    parts = x\n    for i in range(n):\n        parts = torch.cat([parts, x])\n    return parts\n"
+
+
+def test_growth_fails_whatever_its_certainty_and_says_of_what(cuvil, write):
+    write("a.py", LIKELY)
+    run = lambda *arguments: cuvil("lint", ".", "--baseline", "known.json", "--select", "CUV802", *arguments)
+    assert cuvil("lint", ".", "--select", "CUV802").code == 0 and run("--update-baseline").code == 0
+    write("a.py", LIKELY + LIKELY.replace("import torch\n", "").replace("def f", "def g"))
+    write("b.py", LIKELY)
+    done = run()
+    assert done.code == 1
+    assert done.err.splitlines() == ["More findings than known.json knows:", "  a.py: CUV802 growing-concat, 1 -> 2", "  b.py: CUV802 growing-concat, 0 -> 1"]
+    assert run("--fail-on", "never").code == run("--exit-zero").code == 0
+    write("a.py", "x = 1\n")
+    write("b.py", "x = 1\n")
+    assert run().code == 0 and run().err == ""
+
+
+def test_what_an_earlier_sarif_output_does_not_know_is_growth(cuvil, write):
+    write("a.py", LIKELY)
+    assert cuvil("lint", ".", "--select", "CUV802", "--format", "sarif", "--output-file", "known.sarif").code == 0
+    assert cuvil("lint", ".", "--select", "CUV802", "--baseline", "known.sarif").code == 0
+    write("a.py", LIKELY + LIKELY.replace("import torch\n", "").replace("def f", "def g"))
+    done = cuvil("lint", ".", "--select", "CUV802", "--baseline", "known.sarif")
+    assert done.code == 1 and "a.py: CUV802 growing-concat, 1 -> 2" in done.err

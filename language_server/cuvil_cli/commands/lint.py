@@ -7,7 +7,7 @@ examples:
   cuvil lint . --baseline .cuvil-baseline.json --update-baseline     start from what is there; later, fail on more
   cuvil lint . --explain-unknown      how much of the tensor code was understood, and why not the rest
 
-Exit code 1 when something is *proved* wrong (--fail-on says otherwise), 2 when a file could not be read."""
+Exit code 1 when something is *proved* wrong (--fail-on says otherwise) or when there is more than the baseline knows, 2 when a file could not be read."""
 from __future__ import annotations
 
 import argparse
@@ -56,15 +56,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.update_baseline and not args.baseline:
         raise CuvilError("--update-baseline without a baseline", expected="--baseline FILE, which is then written")
-    rules = named(Rules(_rules(args.select), _rules(args.ignore), args.trusted, args.min_certainty))
+    rules = named(Rules(_rules(args.select), _rules(args.ignore), args.trusted, args.min_certainty, args.explain_unknown))
     texts: dict[str, files.File] = {}
     results = _check(args, rules, texts)
     changed = _repair(args, rules, texts, results) if args.fix or args.diff else {}
-    findings = Findings(tuple(results), files.repository(), _reader(texts))
+    findings, grown = Findings(tuple(results), files.repository(), _reader(texts)), []
     if args.baseline:
         if args.update_baseline:
             baseline.update(args.baseline, findings)
-        findings = baseline.news(findings, baseline.read(args.baseline))
+        new = baseline.news(findings, baseline.read(args.baseline))
+        findings, grown = new, baseline.growth(findings, new)
     if args.diff:
         _print_diff(changed, texts)
     elif args.statistics or args.explain_unknown:
@@ -73,11 +74,13 @@ def run(args: argparse.Namespace) -> int:
         _print(args, render(args.format, findings, colourful() and not args.output))
     if args.fix and not args.diff and changed:
         print(f"Fixed {plural(sum(n for _, n in changed.values()), 'finding')} in {plural(len(changed), 'file')}.", file=sys.stderr)
+    if grown:
+        print("\n  ".join([f"More findings than {args.baseline} knows:", *grown]), file=sys.stderr)
     if args.exit_zero:
         return 0
     if findings.problems:
         return 2
-    return 1 if _fails(findings, args.fail_on) or (args.diff and changed) else 0
+    return 1 if grown and args.fail_on != "never" or _fails(findings, args.fail_on) or (args.diff and changed) else 0
 
 
 def _check(args: argparse.Namespace, rules: Rules, texts: dict[str, files.File]) -> list[FileResult]:
