@@ -107,6 +107,7 @@ def walk_function(walk: Walk, namespace: Namespace, definition: Definition, inpu
     try:
         outcome.entry = entry_of(walk, frame, node)
         owner = owner_class(walk, namespace, definition)
+        walk.facts_only = inputs is None
         receiver = _receiver(walk, namespace, definition, owner, cls)
         function = UserFunction(definition.name, node, namespace, receiver, (), owner, definition)
         frame.function = function
@@ -114,7 +115,6 @@ def walk_function(walk: Walk, namespace: Namespace, definition: Definition, inpu
         walk.context, walk.host = calls.inside(walk, function, HERE), host_of(namespace.source.text)
         if definition.name.endswith(".__init__"):
             walk.building = 1
-        walk.facts_only = inputs is None
         frame.names.update(inputs_of(walk, function, outcome.entry, inputs))
         outcome.parameters = {name: value for name, value in frame.names.items() if value is not receiver}
         walk.active.append(node)

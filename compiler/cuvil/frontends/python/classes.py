@@ -54,7 +54,7 @@ def find_member(walk: Walk, cls: UserClass, name: str, depth: int = 0) -> tuple[
     found = cls.module.find(key)
     walk.used[cls.module.path, key] = found
     if found:
-        return cls, found[-1]
+        return cls, found[-1] if len(found) == 1 else next((each for each in reversed(found) if not _sets(each)), found[-1])
     if depth < 32:
         for base in bases(walk, cls):
             if isinstance(base, UserClass) and base.node is not cls.node:
@@ -62,6 +62,12 @@ def find_member(walk: Walk, cls: UserClass, name: str, depth: int = 0) -> tuple[
                 if found is not None:
                     return found
     return None
+
+
+def _sets(definition: Definition) -> bool:
+    """Whether it is the `@name.setter` or `@name.deleter` of a property."""
+    return any(isinstance(each.decorator, cst.Attribute) and each.decorator.attr.value in ("setter", "deleter")
+               for each in getattr(definition.node, "decorators", ()))
 
 
 # Base classes of transformers and diffusers, whose set-up is a thousand lines about files, devices and quantisation, and one about us:

@@ -30,7 +30,7 @@ class Kept:
 def prototype(walk: Walk, owner: UserClass) -> Instance:
     """An object of a class with its constructor's defaults."""
     key = (owner.module.path, owner.name)
-    kept = walk.workspace.prototypes.get(key)
+    kept = walk.workspace.prototypes.get((*key, walk.facts_only))
     if kept is None or not walk.workspace.unchanged(kept.used):
         used, symbols, walk.used = walk.used, set(walk.symbols), {key: owner.module.find(owner.name)}
         steps = walk.steps
@@ -41,7 +41,7 @@ def prototype(walk: Walk, owner: UserClass) -> Instance:
             own, walk.used, walk.steps = walk.used, {**used, **walk.used}, min(steps, walk.steps) if walk.building else steps
         kept = Kept(made, own, frozenset(walk.symbols - symbols))
         if not symbols and not walk.building:              # nothing of this walk is in it
-            walk.workspace.prototypes[key] = kept
+            walk.workspace.prototypes[*key, walk.facts_only] = kept
     walk.used.update(kept.used)
     walk.symbols |= kept.symbols
     return copy(kept.instance, walk.created if walk.building else None)
@@ -102,7 +102,7 @@ def _make(walk: Walk, owner: UserClass) -> Instance:
     instance = Instance(owner)
     function = UserFunction(definition.name, definition.node, cls.module, instance, (), cls, definition)
     frame = Frame(cls.module, definition, function=function, callers=())
-    outer = walk.frame
+    outer, module = walk.frame, classes.derives(walk, owner, classes.MODULE) is not False
 
     def work() -> None:
         walk.frame = frame
@@ -130,5 +130,5 @@ def _make(walk: Walk, owner: UserClass) -> Instance:
     finally:
         walk.active.pop()
         walk.frame, walk.recording = outer, recording
-    modules.of_self(walk, instance, classes.derives(walk, owner, classes.MODULE) is not False, owner.module.source.text, definition.text)
+    modules.of_self(walk, instance, module, owner.module.source.text, definition.text)
     return instance

@@ -47,8 +47,6 @@ def get(walk: Walk, value: Value, index: Value, node: cst.CSTNode) -> Value:
         case Many(item=inner):
             return value if isinstance(index, Scalar) and isinstance(index.value, slice) else walk.resolve(inner)
         case Tensor():
-            if isinstance(index, Sequence) and any(isinstance(i, Unknown) for i in index.items):
-                return next(i for i in index.items if isinstance(i, Unknown))
             return apply(walk, "operator.getitem", [value, index], {}, node, "indexing")
         case Sequence(items=items, kind=kind):
             found = _item(items, index)
