@@ -368,3 +368,15 @@ def test_windows_in_a_loop_cost_no_more_than_windows(facts):
             return x.float()
     """)
     assert file.function("tiles").refusal.code != DEFECT and describe(file.function("tiles").result).startswith(("f32", "unknown"))
+
+
+@pytest.mark.parametrize("bits", ["w & (w - 1)", "w | 1", "w ^ h", "1 << w", "w >> 1", "2 << (w // 2)"])
+def test_sizes_have_bits(facts, bits):
+    file = facts(f"""
+        def f(x: torch.Tensor):
+            h, w = x.shape
+            if ({bits}) != 0:
+                x = x.float()
+            return x
+    """)
+    assert problems(file) == []

@@ -47,6 +47,7 @@ COMPARE: dict[str, tuple[str, str, Callable[[Any, Any], Any]]] = {
 
 ON_SIZES: dict[str, Callable[[Dim, Dim], Dim]] = {
     "Add": operator.add, "Subtract": operator.sub, "Multiply": operator.mul, "FloorDivide": floordiv, "Modulo": modulo}
+OF_BITS = frozenset(("BitAnd", "BitOr", "BitXor", "LeftShift", "RightShift"))
 LONGEST = 100_000                                     # of a string, list or power that is worked out
 
 
@@ -112,6 +113,8 @@ def python(walk: Walk, kind: str, a: Any, b: Any, node: cst.CSTNode) -> Value:
             for _ in range(b):
                 result = result * a
             return Scalar(result)
+        if kind in OF_BITS:
+            return walk.unknown("the bits of a size", node)
         return apply(walk, f"operator.{BINARY[kind][0]}", [real(walk, a, node), real(walk, b, node)], {}, node, sign)
     if kind == "Modulo" and isinstance(a, str) and type(b) in (int, str) and len(a) < 200:
         try:
