@@ -92,6 +92,7 @@ from . import (
     outer_broadcast,
     pad_equals_eos,
     positions_ignore_padding,
+    prefix_recomputed,
     python_effect_in_compiled,
     quantise_without_clamp,
     redundant_copy,
@@ -246,6 +247,7 @@ RULES: tuple[Rule, ...] = tuple(module.RULE for module in (
     scale_axis,
     element_loop,
     redundant_copy,
+    prefix_recomputed,
     unused_suppression,
 ))
 
