@@ -17,7 +17,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,6 +45,15 @@ FIRST_LOOK = 0.15                             # seconds for a text that was just
 
 
 @dataclass(frozen=True)
+class Brought:
+    """The functions of an analysis that callers and documentation say more of, by their facts as they stand alone."""
+
+    facts: FileFacts
+    functions: dict[int, FunctionFacts]
+    shown: tuple[FileFacts, FileFacts]        # of the text that was asked for last: without and with what is brought
+
+
+@dataclass(frozen=True)
 class Analysis:
     """What was computed for one text. failure: set when the facts are those of an older text, or empty."""
 
@@ -66,6 +75,7 @@ class Session:
         self._analyses: dict[str, Analysis] = {}
         self._diagnostics: dict[str, tuple[Analysis, settings.Config, list[Diagnostic]]] = {}
         self._glances: dict[str, tuple[Source, Glance]] = {}
+        self._brought: dict[str, Brought] = {}
         self._findings: dict[str, Findings] = {}                  # of the newest text that was looked at, whole or at a glance
         self._stages: dict[tuple[str, str], tuple[FunctionFacts, Stages]] = {}
         self._configs: dict[str, settings.Config] = {}
@@ -88,6 +98,7 @@ class Session:
         with self._texts_lock:
             self._texts.pop(path, None)
             self._sources.pop(path, None)
+        self._brought.pop(path, None)
         for workspace in self._workspaces.values():
             workspace.close(path)
 
@@ -191,6 +202,44 @@ class Session:
     def facts(self, path: str) -> FileFacts:
         return self.analysis(path).facts
 
+    def bring(self, path: str) -> bool:
+        """One walk of those that find out what callers bring to the functions of a file, for `shown`. Whether there are no more."""
+        from cuvil.frontends import python
+        with self._work:
+            facts, known = self.facts(path), self._brought.get(path)
+            if known is not None and known.facts is facts:
+                return True
+            walks = iter((False,))                             # the second one is asked for again
+            try:
+                more = python.brought(facts, self.workspace(path), lambda: next(walks, True))
+            except Interrupted:
+                return False
+            changed = {id(a): b for a, b in zip(facts.functions, more.functions) if a is not b}
+            self._brought[path] = Brought(facts, changed, (facts, more))
+            return True
+
+    def whole(self, path: str) -> FileFacts:
+        """The facts, with all that callers bring."""
+        with self._work:
+            while not self.bring(path):
+                pass
+            return self._brought[path].shown[1]
+
+    def shown(self, path: str) -> FileFacts:
+        """The facts at a glance, for people: with what callers brought, as far as that is known. No finding rests on them."""
+        facts, known = self.glance(path).facts, self._brought.get(path)
+        if known is None or not known.functions:
+            return facts
+        if known.shown[0] is not facts:
+            functions = tuple(known.functions.get(id(function), function) for function in facts.functions)
+            known = self._brought[path] = replace(known, shown=(facts, replace(facts, functions=functions)))
+        return known.shown[1]
+
+    def brings(self, path: str) -> bool:
+        """Whether `shown` says more than the facts."""
+        known = self._brought.get(path)
+        return known is not None and bool(known.functions)
+
     def diagnostics(self, path: str) -> list[Diagnostic]:
         """Findings of the rules, settings applied; refusals are not among them."""
         from . import lints
@@ -239,7 +288,8 @@ class Session:
 
     def hints(self, path: str, first: int = 1, last: int | None = None) -> list[Hint]:
         from .assists import hints
-        return hints.hints(self.glance(path).facts, first, last)
+        with self._work:
+            return hints.hints(self.shown(path), first, last)
 
     def lenses(self, path: str) -> list[Lens]:
         from .assists import lenses

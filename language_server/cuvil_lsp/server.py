@@ -154,6 +154,17 @@ class CuvilServer(LanguageServer):
                 self.refresh(path)
             else:
                 self._tell(path, version, items)
+        await self._bring(path, version)
+
+    async def _bring(self, path: str, version: int | None) -> None:
+        """What callers say of the functions of a file, one walk at a time between other questions, for hover and hints."""
+        try:
+            while version == self.session.version(path) and not await self.ask_once(self.session.bring, path):
+                pass
+        except (CuvilError, Interrupted):
+            return
+        if version == self.session.version(path) and self.session.brings(path) and self._can("inlay_hint"):
+            self.workspace_inlay_hint_refresh(None)
 
     def refresh(self, path: str) -> None:
         """What is shown for a file changed for another reason than its text (a compile ended, settings changed)."""

@@ -142,6 +142,16 @@ def test_what_was_not_understood_is_explained(cuvil, write):
     assert document["tensor_expressions"]["unknown"] and document["tensor_expressions"]["understood"] > 0
 
 
+# Callers know what a function does not say; findings stay the same.
+def test_what_callers_bring_is_counted_as_understood(cuvil, write):
+    write("a.py", "import torch\n\n\ndef half(x):\n    y = x[:, :2]\n    return y * 0.5\n\n\ndef f(n: torch.Tensor):\n    return half(torch.zeros(2, 3))\n")
+    plain = json.loads(cuvil("lint", "a.py", "--statistics", "--format", "json").out)
+    whole = json.loads(cuvil("lint", "a.py", "--explain-unknown", "--format", "json").out)
+    assert whole["tensor_expressions"]["understood"] > plain["tensor_expressions"]["understood"]
+    assert plain["tensor_expressions"]["unknown"] and not whole["tensor_expressions"]["unknown"]
+    assert {k: v for k, v in whole.items() if k != "tensor_expressions"} == {k: v for k, v in plain.items() if k != "tensor_expressions"}
+
+
 # Folders: environments, hidden folders and caches are not code of the project.
 def test_folders(cuvil, write):
     for name in ("pkg/a.py", "pkg/deep/b.py", ".venv/lib/c.py", "node_modules/d.py", "__pycache__/e.py", "env/lib/f.py", ".git/g.py", "pkg/notes.txt"):

@@ -87,6 +87,47 @@ async def test_hints_stay_while_another_line_is_typed(editor):
     assert (await hints(editor)).keys() <= {"h"}
 
 
+CALLED = """import torch
+import torch.nn as nn
+from jaxtyping import Float
+from torch import Tensor
+
+class Mlp(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+    def forward(self, x):
+        y = self.fc(x)
+        return y
+
+class Model(nn.Module):
+    def __init__(self, dim=64):
+        super().__init__()
+        self.mlp = Mlp(dim)
+    def forward(self, x: Float[Tensor, "b t 64"]):
+        z = self.mlp(x)
+        return z
+"""
+
+
+async def test_what_callers_bring_is_shown_with_the_call_when_the_typing_pauses(editor):
+    editor.open("a.py", CALLED)
+    for _ in range(100):                                   # until the pause is over
+        if (found := await hints(editor)).get("y", "").endswith("called"):
+            break
+        await asyncio.sleep(0.1)
+    assert found == {"y": ": f32[b, t, 64] as called", "z": ": f32[b, t, 64]"}
+    text = await hover(editor, "y = ")
+    assert "f32[b, t, 64]" in text and "as called from a.py:19" in text
+    assert "as called" not in await hover(editor, "z = ")
+    editor.type("a.py", CALLED.replace("dim=64", "dim=32").replace("b t 64", "b t 32"))
+    for _ in range(100):
+        if (found := await hints(editor)).get("y") == ": f32[b, t, 32] as called":
+            break
+        await asyncio.sleep(0.1)
+    assert found["y"] == ": f32[b, t, 32] as called"
+
+
 async def lenses(editor) -> list[lsp.CodeLens]:
     return list(await editor.client.text_document_code_lens_async(lsp.CodeLensParams(editor.document("a.py"))))
 

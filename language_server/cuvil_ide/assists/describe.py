@@ -1,9 +1,11 @@
 """Values and quantities in the few words that fit beside code."""
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from cuvil.frontends.python.facts import ExpressionFact
     from cuvil.frontends.python.values import Value
 
 LIMIT = 28                  # characters; longer hints push the code out of sight
@@ -18,6 +20,13 @@ def describe(value: Value) -> str:
         parts = [describe(item) for item in value.items]
         return f"({', '.join(parts)})" if any(parts) and all(parts) else ""
     return ""
+
+
+def brought_by(fact: ExpressionFact) -> str:
+    """Where the type of an expression comes from that the code around it does not say by itself; "" when it does."""
+    if "brought" not in getattr(fact.value, "marks", ()):
+        return ""
+    return f"as called from {os.path.basename(fact.caller.path)}:{fact.caller.line}" if fact.caller is not None else "as documented, or by its defaults"
 
 
 def shorten(text: str, limit: int = LIMIT) -> str:

@@ -1,6 +1,6 @@
 """Shapes after the names that assignments bind: `h = x @ w` shows `: f32[B, 768]`.
 
-A hint is at most LIMIT characters; the whole type is its tooltip. A parameter whose annotation already says its shape and a
+A type of more than LIMIT characters is cut, the whole is the tooltip; "as called" stands after what only callers in the file say. A parameter whose annotation already says its shape and a
 name that is bound to the same type again on the next line get one all the same: a hint that comes and goes is worse.
 """
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from ..lookup import value_of
+from ..lookup import fact_of
 from ..stale import present
 from ..syntax import by_type
-from .describe import describe, shorten
+from .describe import brought_by, describe, shorten
 
 if TYPE_CHECKING:
     from cuvil.cst import Tree
@@ -41,9 +41,11 @@ def hints(facts: FileFacts, first: int = 1, last: int | None = None) -> list[Hin
             continue
         for name in _bound(definition.tree):
             span = definition.span(name, path)
-            value, here = value_of(facts, span), present(definition, span)
-            if here is not None and first <= here.line <= last and value is not None and (text := describe(value)):
-                found.append(Hint(here.end_line, here.end_column, shorten(f": {text}"), text))
+            fact, here = fact_of(facts, span), present(definition, span)
+            if here is not None and first <= here.line <= last and fact is not None and (text := describe(fact.value)):
+                reason = brought_by(fact)
+                label = shorten(f": {text}") + (f" {reason.partition(',')[0].partition(' from ')[0]}" if reason else "")
+                found.append(Hint(here.end_line, here.end_column, label, f"{text}\n{reason}" if reason else text))
     return sorted(found, key=lambda h: (h.line, h.column))
 
 

@@ -8,7 +8,7 @@ from cuvil.source import Span
 
 from ..lookup import expression_at, fact_of, function_at
 from ..stale import present
-from .describe import bytes_text, describe, flops_text
+from .describe import brought_by, bytes_text, describe, flops_text
 
 if TYPE_CHECKING:
     from cuvil.frontends.python.facts import ExpressionFact, FileFacts, FunctionFacts
@@ -27,7 +27,7 @@ class Hover:
 def hover(session: Session, path: str, line: int, column: int) -> Hover | None:
     """None where there is nothing tensor-like; other servers know more about the rest."""
     from cuvil.frontends.python.values import Tensor
-    facts = session.glance(path).facts
+    facts = session.shown(path)
     expression = expression_at(facts, line, column)
     known = describe(expression.value) if expression is not None else ""
     if not known and (expression := _call_named_at(facts, line, column)) is not None:
@@ -37,6 +37,8 @@ def hover(session: Session, path: str, line: int, column: int) -> Hover | None:
         return None
     text, more, _ = facts.source.slice(expression.span).partition("\n")
     lines = [f"```python\n{text}{'…' if more else ''}: {known}\n```"]
+    if reason := brought_by(expression):
+        lines.append(f"*{reason}*")
     function = function_at(facts, line, column)
     if function is not None and isinstance(expression.value, Tensor) and function.function is not None:
         op = function.function.by_id.get(expression.value.op.id)

@@ -32,6 +32,7 @@ from .workspace import Namespace, Used, Workspace
 FACT_STEPS = 20_000                            # that a walk of one function may take
 FILE_STEPS, PLAIN_STEPS = 120_000, 8_000      # that all functions of a file share: those that mention tensors, and the others
 LEAST = 100, 1_500
+FILES_OF_CALLERS = 8                           # for which the walks from callers are kept
 MANY = 600                                     # definitions of a file beyond which positions are not kept
 TENSOR_WORDS = ("torch", "np.", "numpy", "cv2", "nn.", "F.", "jnp", "Tensor", "einops", "cuvil", "cu.", ".shape", "[...,", "[:, ", ".view(", ".reshape(", ".mean(",
                 "softmax", "matmul", ".sum(", "tensor", "logits", "def forward", "def __call__", "%", ".format(", 'f"', "f'", "==", "logg", ".run(")
@@ -68,7 +69,7 @@ class Analyzer:
         self._glanced: dict[str, dict[Definition, Kept]] = {}                # walked since the last whole analysis
         self._shifted: dict[str, dict[Definition, Kept]] = {}                # those that only moved since then
         self._classes: dict[str, tuple[ClassFacts, ...]] = {}
-        self._brought: dict[str, dict[Definition, assumed.Brought]] = {}
+        self._brought: OrderedDict[str, tuple[int, dict[Definition, assumed.Brought]]] = OrderedDict()
 
     def analyze(self, source: Source, stop: Callable[[], bool] = bool) -> FileFacts:
         """Everything known of a file. Never raises for user code; Interrupted when `stop`, asked between definitions, says so."""
@@ -144,24 +145,31 @@ class Analyzer:
         return FileFacts(module.source, module, tuple(functions), expressions, problems, understood, unknown, module.stale, calls, writes, branches,
                          assigns, classes, self.workspace.targets)
 
-    def brought(self, facts: FileFacts) -> FileFacts:
-        """The facts, with what callers in the file and documentation bring to its functions: assumed.py. For what is shown, not for rules."""
+    def brought(self, facts: FileFacts, stop: Callable[[], bool] = bool) -> FileFacts:
+        """The facts, with what callers in the file and documentation bring to its functions: assumed.py. For what is shown, not for rules.
+        Interrupted when `stop`, asked between the walks that this takes, says so; asked again it goes on."""
         namespace, path = self.workspace.namespace(facts.source.path), facts.source.path
-        kept, before, now = self._kept.get(path, {}), self._brought.get(path, {}), {}
+        kept, (looks, before), now = self._kept.get(path, {}), self._brought.pop(path, (-1, {})), {}
         if namespace is None or namespace.source.text != facts.source.text:
             return facts
+        deep_enough()
         seen: dict[Definition, list[assumed.Seen]] = {}
         for entry in assumed.entries(namespace):
-            if any(found.complete for each in seen.get(entry, ()) for _, found, _ in each.values()):
+            if any(found.complete for each in seen.get(entry, ()) for _, found, *_ in each.values()):
                 continue                                   # a caller brought what there is to know
             known = before.get(entry)
-            if known is None or not self.workspace.unchanged(known.used):
+            if known is None or looks != self.workspace.looks and not self.workspace.unchanged(known.used):
+                if stop():
+                    self._brought[path] = self.workspace.looks, now
+                    raise Interrupted
                 steps = FACT_STEPS if assumed.makes_a_model(entry) or entry.owner else budget(namespace, entry)
                 known = assumed.brought(self.workspace, namespace, entry, steps)
             now[entry] = known
             for definition, values in known.seen.items():
                 seen.setdefault(definition, []).append(values)
-        self._brought = {path: now}
+        self._brought[path] = self.workspace.looks, now
+        while len(self._brought) > FILES_OF_CALLERS:
+            self._brought.popitem(last=False)
         functions, understood, unknown = [], 0, Counter()
         for definition, entry in kept.items():
             if definition.kind == "function":
@@ -330,9 +338,12 @@ def analyzer(workspace: Workspace | None = None) -> Analyzer:
 
 def understood(source: Source, workspace: Workspace | None = None) -> FileFacts:
     """All facts of a file, and what its own calls and documentation bring to its functions."""
-    workspace = workspace if workspace is not None else _here
-    facts = analyze(source, workspace)
-    return workspace.analyzer.brought(facts)
+    return brought(analyze(source, workspace), workspace)
+
+
+def brought(facts: FileFacts, workspace: Workspace | None = None, stop: Callable[[], bool] = bool) -> FileFacts:
+    """The facts that `analyze` gave for a workspace, and what calls and documentation bring; Interrupted between walks when `stop` says so."""
+    return analyzer(workspace).brought(facts, stop)
 
 
 def may_be_none(value: Value) -> bool:

@@ -2,7 +2,7 @@
 
 A function walked by itself knows its parameters by their annotations alone. Walked once more from the models that use it, with the shapes
 that are documented for their inputs, most of it is known. None of this is proof: problems are not kept, and no rule reads it. It fills
-what hover, hints and the share that is understood show, marked "brought".
+what hover, hints and `--explain-unknown` show, marked "brought" and with the call that brings it.
 """
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ...cst import Definition
 from ...ir.dims import TooLong
 from ...ir.function import Op
 from ...ir.types import TensorType
+from ...source import Span
 from . import calls, classes, learn
 from .capture import walk_function
 from .facts import ExpressionFact, FunctionFacts
@@ -27,7 +28,7 @@ from .workspace import Namespace, Used, Workspace
 ENTRIES = ("forward", "__call__")
 MAKERS = 4                                     # functions of a file that make its models: the first few say how
 _MAKES = re.compile(r"\bpretrained\b|\bweights: ")
-Seen = dict[int, tuple[cst.CSTNode, TensorType, str]]
+Seen = dict[int, tuple[cst.CSTNode, TensorType, str, Span | None]]            # node, type, library, and the call that brought it
 
 
 @dataclass(frozen=True)
@@ -95,23 +96,27 @@ def note(walk: Walk, node: cst.CSTNode, value: Value) -> None:
         return
     seen = walk.everywhere.setdefault(walk.frame.definition, {})
     known = seen.get(id(node))
-    library = value.library if isinstance(value, Tensor) else "torch"
-    seen[id(node)] = node, value.type if known is None else without_differences(known[1], value.type), library
+    if known is not None:
+        seen[id(node)] = node, without_differences(known[1], value.type), known[2], known[3]
+        return
+    library, callers = value.library if isinstance(value, Tensor) else "torch", walk.frame.callers
+    seen[id(node)] = node, value.type, library, callers[0] if callers else None
 
 
 def merged(facts: FunctionFacts, definition: Definition, nodes: tuple[cst.CSTNode, ...], found: list[Seen], path: str) -> FunctionFacts:
     """The facts of a function with what its callers bring where it knows less by itself. nodes: those of its expressions."""
     types: Seen = {}
     for seen in found:
-        for at, (node, new, library) in seen.items():
+        for at, each in seen.items():
             known = types.get(at)
-            types[at] = node, new if known is None else _of_both(known[1], new), library
+            types[at] = each if known is None else (known[0], _of_both(known[1], each[1]), known[2], known[3] or each[3])
     expressions = []
     for node, fact in zip(nodes, facts.expressions):
         more = types.pop(id(node), None)
-        expressions.append(fact if more is None else replace(fact, value=_better(fact.value, more[1], more[2])))
-    expressions += [ExpressionFact(definition.span(node, path), type(node).__name__, _better(None, new, library))
-                    for node, new, library in types.values() if node in definition.tree]
+        value = fact.value if more is None else _better(fact.value, more[1], more[2])
+        expressions.append(fact if value is fact.value else replace(fact, value=value, caller=more[3]))
+    expressions += [ExpressionFact(definition.span(node, path), type(node).__name__, _better(None, new, library), caller)
+                    for node, new, library, caller in types.values() if node in definition.tree]
     return replace(facts, expressions=tuple(expressions))
 
 

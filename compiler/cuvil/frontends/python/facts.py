@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExpressionFact:
-    """The value of one expression, as last computed. node: the CST node's kind ("BinaryOperation")."""
+    """The value of one expression, as last computed. node: the CST node's kind ("BinaryOperation"). caller: of a value marked "brought",
+    the call that brings it, None where documentation does."""
 
     span: Span
     node: str
     value: Value
+    caller: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)
