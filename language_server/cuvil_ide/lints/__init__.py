@@ -109,6 +109,7 @@ from . import (
     shared_numpy_write,
     softmax_over_batch,
     sort_for_topk,
+    sync_in_log,
     sync_in_loop,
     syntax_error,
     tensor_attribute_not_buffer,
@@ -248,6 +249,7 @@ RULES: tuple[Rule, ...] = tuple(module.RULE for module in (
     element_loop,
     redundant_copy,
     prefix_recomputed,
+    sync_in_log,
     unused_suppression,
 ))
 

@@ -76,8 +76,8 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
             fact = met.get(span)
             if read is None or fact is None or not _often(facts, call, fact) or any(outer.encloses(span) for outer in said):
                 continue
-            given = _given(facts, function, node) if given is None else given
-            device = _on_device(facts, function, read, given) or _by_text(facts, node, call, read)
+            given = given_devices(facts, function, node) if given is None else given
+            device = on_device(facts, function, read, given) or _by_text(facts, node, call, read)
             if device is not None:
                 said.add(span)
                 yield _finding(facts, call, read, device, fact)
@@ -114,7 +114,7 @@ def _often(facts: FileFacts, call: cst.Call, fact: CallFact) -> bool:
     return True
 
 
-def _given(facts: FileFacts, function: FunctionFacts, node: cst.FunctionDef) -> dict[str, Evidence]:
+def given_devices(facts: FileFacts, function: FunctionFacts, node: cst.FunctionDef) -> dict[str, Evidence]:
     """Parameters that live on a device: a call in this file gives such a tensor, or the function itself asks for their device."""
     from cuvil.frontends.python.values import Tensor
     names = [p.name.value for p in (*node.params.posonly_params, *node.params.params)]
@@ -139,7 +139,7 @@ def _given(facts: FileFacts, function: FunctionFacts, node: cst.FunctionDef) -> 
     return found
 
 
-def _on_device(facts: FileFacts, function: FunctionFacts, read: cst.BaseExpression, given: dict[str, Evidence]) -> Evidence | None:
+def on_device(facts: FileFacts, function: FunctionFacts, read: cst.BaseExpression, given: dict[str, Evidence]) -> Evidence | None:
     """What says that an expression is a tensor on a device."""
     from cuvil.frontends.python.values import Scalar, Tensor
     text, span = facts.module.code(read), facts.module.span(read)
