@@ -52,6 +52,7 @@ from . import (
     element_type,
     eps_vanishes,
     fixed_batch_assumption,
+    fixed_export_batch,
     flattened_width_mismatch,
     float_index,
     format_arguments,
@@ -250,6 +251,7 @@ RULES: tuple[Rule, ...] = tuple(module.RULE for module in (
     redundant_copy,
     prefix_recomputed,
     sync_in_log,
+    fixed_export_batch,
     unused_suppression,
 ))
 
