@@ -380,3 +380,19 @@ def test_sizes_have_bits(facts, bits):
             return x
     """)
     assert problems(file) == []
+
+
+# A NumPy scalar and a float computed of sizes are Python numbers to a torch tensor.
+@pytest.mark.parametrize(("code", "type"), [
+    ("np.log(10000.0) * t.float()", "f32[8]"), ("t.half() * np.float32(2)", "f16[8]"), ("-np.log(3.0) / t.float()", "f32[8]"), ("t * np.log(3.0)", "f32[8]"),
+    ("(n / 3) * t", "f32[8]"), ("(n / 3) * t.float()", "f32[8]"), ("(n / 3) * t.float().sum()", "f32[]"), ("t.double() * (n / 3)", "f64[8]"),
+    ("t.float() * np.ones(8)", "f64[8]"), ("np.ones(8) * t.float()", "unknown"), ("t + np.int64(2)", "i64[8]")])
+def test_numbers_beside_tensors(types, code, type):
+    assert types(f"""
+        import numpy as np
+        def f(x: Float[Tensor, "n"]):
+            n = x.shape[0]
+            t = torch.arange(8)
+            y = {code}
+            return y
+    """)["y"] == type

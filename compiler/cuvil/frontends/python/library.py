@@ -50,12 +50,21 @@ def is_tensor(value: Value) -> bool:
     return isinstance(value, Tensor)
 
 
+def _number(value: Value) -> Value:
+    """A NumPy scalar leaves the operator to a torch tensor beside it, which takes it for a Python number."""
+    return replace(value, library="python") if isinstance(value, Tensor) and value.library == "numpy" and value.type.shape == () else value
+
+
 def apply(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode, shown: str = "") -> Value:
     """A call of a spelled function with evaluated arguments. shown: how the source says it, for messages ("+")."""
     return said(walk, name, args, keywords, _applied(walk, name, args, keywords, node, shown or name), node)
 
 
 def _applied(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode, shown: str) -> Value:
+    if name.startswith("operator.") and len(args) == 2 and {"torch", "numpy"} == {each.library for each in map(walk.resolve, args) if isinstance(each, Tensor)}:
+        args = [_number(walk.resolve(each)) for each in args]
+        if isinstance(args[0], Tensor) and args[0].library == "numpy":
+            return walk.unknown("an array before a tensor: NumPy asks the tensor for its elements", node)
     if name.startswith(_OF_TENSORS) and args:
         args = [*learn.given_to_tensor_code(walk, [walk.resolve(args[0])]), *args[1:]]
     tensors = [t for t in map(walk.resolve, (*args, *keywords.values())) if isinstance(t, Tensor)]
@@ -176,6 +185,8 @@ def plain(walk: Walk, value: Value, library: str, tensors: list[Tensor]) -> Any:
         case Tensor(library="python") if library == "numpy":      # a Python float is weak there too: it takes the array's dtype
             dtype = next((t.type.dtype for t in tensors if t.library == "numpy" and t.type.dtype is not None), DType.F64)
             return walk.builder.cast(value.op, dtype if dtype.is_float else DType.F64)
+        case Tensor(library="python") if library == "torch" and (dtype := _taken_by(tensors, value)) is not None:
+            return walk.builder.cast(value.op, dtype)
         case Tensor():
             return value.op
         case Scalar(value=slice() as part):
@@ -194,6 +205,14 @@ def plain(walk: Walk, value: Value, library: str, tensors: list[Tensor]) -> Any:
         case Mapping(items=items):
             return {key: plain(walk, item, library, tensors) for key, item in items.items()}
     raise Silent(value)
+
+
+def _taken_by(tensors: list[Tensor], number: Tensor) -> DType | None:
+    """The element type that a Python float has beside torch tensors none of which has axes and floats; where one has, it gives way there."""
+    types = [each.type for each in tensors if each.library == "torch"]
+    if not types or not number.type.dtype.is_float or any(t.dtype is None or t.dtype.is_float and t.shape != () for t in types):
+        return None
+    return next((t.dtype for t in types if t.dtype.is_float), DType.F32)
 
 
 def dtype_named(name: str) -> DType | None:
