@@ -96,6 +96,7 @@ from . import (
     prefix_recomputed,
     python_effect_in_compiled,
     quantise_without_clamp,
+    recompile_hazard,
     redundant_copy,
     remote_code,
     removed_api,
@@ -252,6 +253,7 @@ RULES: tuple[Rule, ...] = tuple(module.RULE for module in (
     prefix_recomputed,
     sync_in_log,
     fixed_export_batch,
+    recompile_hazard,
     unused_suppression,
 ))
 
