@@ -11,7 +11,9 @@ from cuvil.source import Source, Span
 
 from . import files, notebook
 from .findings import FileResult
-from .parallel import spread
+from .parallel import resident, spread
+
+MEMORY = 400 << 20                           # bytes of a process at which it lets go of what it knows
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,7 @@ class Rules:
     ignore: tuple[str, ...] = ()
     trusted: bool = False
     min_certainty: str = ""
+    explain_unknown: bool = False                 # count what is not known after all that callers and documentation bring
 
 
 def check(paths: Sequence[str], rules: Rules, jobs: int = 0, step: Callable[[str], None] = lambda path: None, store=None) -> Iterator[FileResult]:
@@ -96,7 +99,7 @@ def check_text(source: Source, rules: Rules) -> FileResult:
         found = lints.check(analysis.facts, config, plugins)
         if analysis.failure:
             return FileResult(path, problem=analysis.failure)
-        facts = analysis.facts
+        facts = session.whole(path) if rules.explain_unknown else analysis.facts
         unread = [d for d in lints.syntax_error.check(facts) if d not in found]        # said whatever rules are selected
         found = sorted([*unread, *found], key=lambda d: (d.span, d.code)) + notes + list(config.notes)
         looked_at, looked_for = session.workspace(path).asked(path)
@@ -109,11 +112,12 @@ def check_text(source: Source, rules: Rules) -> FileResult:
 
 
 def _check_chunk(paths: Sequence[str], rules: Rules) -> list[FileResult]:
-    """In a worker. What is known of the files is let go after each chunk: a large project does not fit into memory at once."""
+    """In a worker. What is known of the files serves the next ones, until it takes much memory: a large project does not fit at once."""
     try:
         return [check_path(path, rules) for path in paths]
     finally:
-        _session.cache_clear()
+        if resident() > MEMORY:
+            _session.cache_clear()
 
 
 @lru_cache(maxsize=2)

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 Result = TypeVar("Result")
 
-CHUNK = 16                                   # files per task: enough to hide the cost of sending it
+CHUNK = 8                                    # files per task: enough to hide the cost of sending it, and no process waits long for the last
 ALONE = 24                                   # up to so many files one process is quicker than starting others
 
 
@@ -35,3 +35,12 @@ def spread(paths: Sequence[str], work: Callable[[Sequence[str]], list[Result]], 
 
 def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def resident() -> int:
+    """Bytes of memory that this process holds now; where the system does not say, more than any limit."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 1 << 62

@@ -7,7 +7,7 @@ from dataclasses import replace
 import libcst as cst
 
 from ...ops import SPELLINGS
-from . import classes, context, copies, derived, devices, hub, joins, layers, modes, objects, pythons, records, regions, scope, summaries
+from . import answers, classes, context, copies, derived, devices, hub, joins, layers, modes, objects, pythons, records, regions, scope, summaries
 from .facts import Context
 from .library import apply, dtype_named
 from .modules import given_away
@@ -179,6 +179,7 @@ FILLS = re.compile(r"(?:^|[._])(?:init|reset|fix)_\w*(?:weights?|parameters|bias
 def follow(walk: Walk, function: UserFunction, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode) -> Value:
     """The result of a function of the workspace for these arguments: its body is walked in a frame of its own."""
     if len(walk.frame.callers) >= DEPTH or sum(each is function.node for each in walk.active) >= SAME_FUNCTION:
+        walk.cuts += 1
         return walk.refuse(f"`{function.name}` calls itself without an end that is known while compiling", node,
                            f"at most {SAME_FUNCTION} calls of one function inside another")
     if function.receiver is not None:
@@ -190,6 +191,14 @@ def follow(walk: Walk, function: UserFunction, args: list[Value], keywords: dict
         return said
     if isinstance(function.node, cst.FunctionDef) and function.node.asynchronous is not None:
         return walk.refuse("a coroutine is not compiled", node)
+    if walk.quiet and function.receiver is None and not function.closure and "." not in function.name:
+        asked = answers.key(walk, function.node, args, keywords)
+        if asked is not None:
+            return answers.answered(walk, asked, (function.module, function.name), args, keywords, lambda: _followed(walk, function, args, keywords, node))
+    return _followed(walk, function, args, keywords, node)
+
+
+def _followed(walk: Walk, function: UserFunction, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode) -> Value:
     frame = Frame(function.module, function.definition, closure=function.closure, callers=walk.frame.callers if node is None else (walk.span(node), *walk.frame.callers),
                   function=function, chain=hash((walk.frame.chain, id(node))))
     alike = summaries.key(walk, function, args, keywords) if walk.facts_only else None

@@ -12,7 +12,7 @@ import libcst as cst
 from ...cst import Definition
 from ...ir.function import Op
 from ...ops.builder import Builder
-from . import calls, scope, summaries
+from . import answers, calls, scope, summaries
 from .context import MODULE_LEVEL
 from .values import (
     NONE,
@@ -38,6 +38,7 @@ from .walk import Frame, Walk
 MODULE = "torch.nn.Module"
 OF_MODULES = frozenset(("eval", "train", "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "requires_grad_", "compile", "apply", "load_state_dict",
                         "add_module", "register_module", "register_buffer", "register_parameter", "to_empty"))
+ANCESTORS = 64                               # of a class that are looked at
 INNER = "()"                                 # the attribute of an object whose class derives from a layer: derived.py
 CONTAINERS = frozenset(f"torch.nn.{name}" for name in ("Sequential", "ModuleList", "ModuleDict"))
 OF_CONTAINERS = frozenset(("append", "extend", "insert", "pop", "update", "clear", "items", "values", "keys", "__getitem__"))
@@ -46,21 +47,21 @@ SCRATCH = 1 << 40                            # op ids of `__init__` never meet t
 
 # --- members --------------------------------------------------------------------------------------------------------
 
-def find_member(walk: Walk, cls: UserClass, name: str, depth: int = 0) -> tuple[UserClass, Definition] | None:
+def find_member(walk: Walk, cls: UserClass, name: str) -> tuple[UserClass, Definition] | None:
     """The function or statement that defines a name in a class or, by its bases in order, in one it derives from."""
-    if name in SET_UP and of_library(cls):
-        return None
-    key = f"{cls.name}.{name}"
-    found = cls.module.find(key)
-    walk.used[cls.module.path, key] = found
-    if found:
-        return cls, found[-1] if len(found) == 1 else next((each for each in reversed(found) if not _sets(each)), found[-1])
-    if depth < 32:
-        for base in bases(walk, cls):
-            if isinstance(base, UserClass) and base.node is not cls.node:
-                found = find_member(walk, base, name, depth + 1)
-                if found is not None:
-                    return found
+    todo, seen = [cls], set()
+    while todo:
+        cls = todo.pop()
+        if id(cls.node) in seen or name in SET_UP and of_library(cls):
+            continue
+        seen.add(id(cls.node))
+        key = f"{cls.name}.{name}"
+        found = cls.module.find(key)
+        walk.used[cls.module.path, key] = found
+        if found:
+            return cls, found[-1] if len(found) == 1 else next((each for each in reversed(found) if not _sets(each)), found[-1])
+        if len(seen) < ANCESTORS:
+            todo += (base for base in reversed(bases(walk, cls)) if isinstance(base, UserClass))
     return None
 
 
@@ -96,14 +97,20 @@ def bases(walk: Walk, cls: UserClass) -> list[Value]:
     return list(walk.constants[key].items)
 
 
-def derives(walk: Walk, cls: Value, name: str, depth: int = 0) -> bool | None:
+def derives(walk: Walk, cls: Value, name: str) -> bool | None:
     """Whether a class derives from a library class; None when a base is not known."""
-    if isinstance(cls, Library):
-        return cls.name == name or (name == MODULE and cls.name.startswith("torch.nn."))
-    if not isinstance(cls, UserClass) or depth > 32:
-        return None
-    answers = [derives(walk, base, name, depth + 1) for base in bases(walk, cls) if base is not cls]
-    return True if True in answers else None if None in answers else False
+    todo, seen, known = [cls], set(), True
+    while todo:
+        cls = todo.pop()
+        if isinstance(cls, Library):
+            if cls.name == name or (name == MODULE and cls.name.startswith("torch.nn.")):
+                return True
+        elif not isinstance(cls, UserClass) or len(seen) > ANCESTORS:
+            known = False
+        elif id(cls.node) not in seen:
+            seen.add(id(cls.node))
+            todo += bases(walk, cls)
+    return False if known else None
 
 
 def attribute(walk: Walk, instance: Instance, name: str, node: cst.CSTNode | None) -> Value:
@@ -187,7 +194,15 @@ def instantiate(walk: Walk, cls: UserClass, args: list[Value], keywords: dict[st
     """An object of a user's class: its `__init__` is walked apart, so that what it computes costs the function nothing."""
     instance = Instance(cls, training=True if derives(walk, cls, MODULE) else None)
     if sum(each is cls.node for each in walk.active) >= 3:
+        walk.cuts += 1
         return walk.unknown("a class that contains itself", node)
+    asked = answers.key(walk, cls.node, args, keywords)
+    if asked is not None:
+        return answers.answered(walk, asked, (cls.module, cls.name), args, keywords, lambda: _made(walk, cls, instance, args, keywords, node))
+    return _made(walk, cls, instance, args, keywords, node)
+
+
+def _made(walk: Walk, cls: UserClass, instance: Instance, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode | None) -> Value:
     unknown_base = any(isinstance(base, Unknown) for base in bases(walk, cls))
     if is_dataclass(walk, cls):
         return dataclass_fields(walk, cls, instance, args, keywords, node)

@@ -26,6 +26,9 @@ LIBRARIES = frozenset(("torch", "numpy", "math", "cuvil", "typing", "typing_exte
                        "operator", "itertools", "abc", "os", "sys", "logging", "warnings", "einops", "transformers", "scipy", "cv2", "PIL"))
 
 
+_NOTHING: tuple = None, {}, 0
+
+
 def global_value(walk: Walk, namespace: Namespace, word: str, node: cst.CSTNode | None) -> Value:
     """What a name means at the top of a file, else among Python's builtins."""
     known = KEYWORDS.get(word)
@@ -33,6 +36,9 @@ def global_value(walk: Walk, namespace: Namespace, word: str, node: cst.CSTNode 
         return known
     key = (namespace.path, word)
     if key in walk.constants:
+        if walk.answering:
+            walk.used[key] = namespace.find(word)
+            walk.used.update(namespace.values.get(word, _NOTHING)[1])
         return walk.constants[key]
     found = namespace.find(word)
     walk.used[key] = found

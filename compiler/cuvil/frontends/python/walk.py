@@ -119,13 +119,15 @@ class Walk:
         self.naming: str | None = None                     # the name for which a statement of a module is walked: its effects are left out
         self.facts_only = False                            # walked for facts, with nothing given: no call of it is compiled
         self.assume = False                                # take documented shapes and defaults as true: assumed.py
-        self.everywhere: dict[Definition, dict[int, tuple[cst.CSTNode, TensorType, str]]] | None = None      # filled by assumed.note
+        self.everywhere: dict[Definition, dict[int, tuple[cst.CSTNode, TensorType, str, Span | None]]] | None = None      # by assumed.note
         self.types: dict[int, TensorType] = {}             # types of inputs, found by an earlier walk under `assume`
         self.learned_shapes: set[int] = set()              # inputs whose shape the code said
         self.summaries: dict[Any, Value] = {}              # results of calls that took long, and the forms of what they were given: summaries.py
         self.constructing: list[Instance] = []             # objects whose `__init__` is being walked
         self.forms: dict[int, tuple[Instance, Any]] = {}
         self.numbers: dict[Any, int] = {}
+        self.cuts = 0                                      # how often something was not followed because it is already being followed
+        self.answering = 0                                 # > 0 while an answer is worked out that may be kept: answers.py
         self._storage = 0
         self.active: list[Any] = []
 

@@ -40,6 +40,7 @@ class Workspace:
         self._fresh: dict[str, Namespace | None] = {}      # looked at since `look_again`
         self._imports: dict[str, set[tuple[str, str, int]]] = {}           # what was looked for on behalf of each file
         self.looks = 0
+        self.answers: dict[Any, Any] = {}                  # kept by answers.py
         self.prototypes: dict[tuple[str, str], Any] = {}   # kept by prototypes.py
         self.analyzer: Any = None                          # kept by analysis.py
 
@@ -75,6 +76,7 @@ class Workspace:
             known = self._namespaces[source.path] = Namespace(self, module)
         else:
             known.renew(module)
+            self.answers.clear()
             self.looks += 1
         return known
 

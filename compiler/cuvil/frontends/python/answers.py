@@ -1,0 +1,156 @@
+"""What a function or a constructor of the workspace gives for plain arguments, kept from one walk to the next.
+
+`get_padding(3, 1, 1)` and `ConvNormAct(64, 64, 3)` are asked for by every model of a package. An answer is kept when it hangs on nothing but
+the arguments and the text: no tensor was made, nothing was learnt, nothing was cut short. It stands as long as all that was looked at stays.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...ir.dims import Poly
+from ...ir.types import DType
+from .values import (
+    NONE,
+    Either,
+    Instance,
+    Library,
+    Many,
+    Mapping,
+    Partial,
+    Scalar,
+    Sequence,
+    Unknown,
+    UserClass,
+    UserFunction,
+    UserModule,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from .walk import Walk
+    from .workspace import Used
+
+WORTH = 20                                     # steps below which working it out again is as cheap
+MOST = 20_000                                  # answers of one workspace
+
+
+class Alive(Exception):
+    """A value that may change, or that is of one walk."""
+
+
+@dataclass(slots=True)
+class Kept:
+    """value: of what was asked; looks: when `used` was last found unchanged."""
+
+    value: Value
+    used: Used
+    looks: int
+
+
+def key(walk: Walk, what: Any, args: list[Value], keywords: dict[str, Value]) -> Any:
+    """What an answer is kept under; None when it has to be worked out. Only where no facts are kept of what is walked."""
+    if not walk.quiet or walk.everywhere is not None:
+        return None
+    try:
+        return (what, walk.facts_only, walk.building > 0, walk.host, walk.context.grad, tuple([form(arg) for arg in args]),
+                tuple([(name, form(value)) for name, value in keywords.items()]))
+    except (Alive, TypeError):
+        return None
+
+
+def form(value: Value) -> Any:
+    """A plain value as a part of a key: values that are not told apart by it are the same for all purposes."""
+    match value:
+        case Scalar(value=inner):
+            kind = type(inner)
+            if inner is None or kind in _PLAIN:
+                return kind, inner
+        case Sequence(items=tuple() as items, kind=kind):
+            return kind, tuple([form(item) for item in items])
+        case Mapping(items=items, kind=kind):
+            return kind, tuple([(name, form(item)) for name, item in items.items()])
+        case Library(name=name, receiver=None):
+            return "library", name
+        case UserClass(node=node):
+            return node
+        case UserFunction(node=node, receiver=None, closure=(), regions=()):
+            return node
+        case UserModule(namespace=namespace):
+            return "module", namespace.path
+        case Unknown():
+            return value
+        case Partial(function=function, args=args, keywords=keywords):
+            return "partial", form(function), tuple([form(arg) for arg in args]), tuple([(name, form(item)) for name, item in keywords])
+        case Either(options=options):
+            return "either", tuple([form(option) for option in options])
+    raise Alive
+
+
+_PLAIN = frozenset((bool, int, float, str, Poly, DType))
+
+
+def answered(walk: Walk, asked: Any, home: tuple[Any, str], args: list[Value], keywords: dict[str, Value], work: Callable[[], Value]) -> Value:
+    """What was kept under the key of these arguments, else what `work` gives. home: the namespace, and the name there, of what is asked."""
+    answers, looks = walk.workspace.answers, walk.workspace.looks
+    known = answers.get(asked)
+    if known is not None and (known.looks == looks or walk.workspace.unchanged(known.used)):
+        known.looks = looks
+        walk.used.update(known.used)
+        return copy(walk, known.value)
+    namespace, name = home
+    stands = namespace.find(name)
+    if not stands:                             # a class inside a function: it may read the names around it
+        return work()
+    steps, before, made = walk.steps, _state(walk), len(walk.created)
+    used, walk.used = walk.used, {(namespace.path, name): stands}
+    walk.answering += 1
+    try:
+        value = work()
+    finally:
+        walk.answering -= 1
+        used.update(walk.used)
+        own, walk.used = walk.used, used
+    if steps - walk.steps < WORTH or _state(walk) != before or key(walk, asked[0], args, keywords) != asked:      # a dict may have been changed
+        return value
+    of_this_class = isinstance(value, Instance) and isinstance(value.of, UserClass) and value.of.node is asked[0]
+    if of_this_class or _of_itself(value, set(map(id, walk.created[made:]))):
+        if len(answers) >= MOST:
+            answers.clear()
+        answers[asked] = Kept(copy(walk, value, False), own, looks)
+    return value
+
+
+def copy(walk: Walk, value: Value, counts: bool = True) -> Value:
+    """A value whose objects, lists and dicts are its own. counts: they are among those that the walk makes."""
+    if isinstance(value, (Scalar, Library, UserClass, UserFunction, Unknown)):
+        return value
+    from . import prototypes
+    return prototypes.copy(Instance(NONE, {"": value}), walk.created if counts and walk.building else None).attributes[""]
+
+
+def _state(walk: Walk) -> tuple:
+    """What a walk has besides the value: while this stays the same, the value says all."""
+    return (id(walk.builder), len(walk.builder.ops), walk.refusal, len(walk.problems), len(walk.symbols), len(walk.sizes), len(walk.learned), len(walk.dtypes),
+            len(walk.changed), len(walk.weights), len(walk.members), len(walk.open_sizes), walk.cuts)
+
+
+def _of_itself(value: Value, made: set[int]) -> bool:
+    """It holds plain values, and objects that were made for it."""
+    match value:
+        case Instance():
+            return id(value) in made or value.owner is None and isinstance(value.of, Library)       # a layer that hangs nowhere yet
+        case Sequence(items=items):
+            return all([_of_itself(item, made) for item in items])
+        case Mapping(items=items):
+            return all([_of_itself(item, made) for item in items.values()])
+        case Many(item=item):
+            return _of_itself(item, made)
+        case Either(options=options):
+            return all([_of_itself(option, made) for option in options])
+    try:
+        form(value)
+    except Alive:
+        return False
+    return True
