@@ -30,11 +30,15 @@ VALID = (
     _START + "def f(x: torch.Tensor, w: torch.Tensor):\n    return x.half() * w.float()\n",
     _START + "def f():\n    with torch.autocast('cuda'):\n        return g(torch.zeros(2, 3).half(), torch.zeros(3, 4))\n\ndef g(x: torch.Tensor, w: torch.Tensor):\n    return x @ w\n",
     "import numpy as np\n\ndef f():\n    return np.zeros((2, 3), np.float32) @ np.zeros((3, 2))\n",
+    # what the annotation says of elements, nobody checks: pixels are floats
+    _START + "class Encoder(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.conv = nn.Conv2d(3, 8, 3)\n\n"
+    "    def forward(self, pixels: torch.LongTensor):\n        b, c, h, w = pixels.shape\n        return self.conv(pixels.view(b, c, h, w))\n",
 )
 INVALID = (
     Invalid(_START + "def f(x: torch.Tensor, w: torch.Tensor):\n    x = x.half()\n    w = w.float()\n    return »x @ w«\n", "float16 and float32"),
     Invalid(_START + "def f(q: torch.Tensor, k: torch.Tensor):\n    k = k.bfloat16()\n    return »F.scaled_dot_product_attention(q.float(), k, k)«\n", "float32 and bfloat16"),
     Invalid(_START + "def f():\n    net = nn.Linear(4, 2).half()\n    return »net(torch.zeros(3, 4))«\n", "float32 and float16"),
+    Invalid(_START + "def f(ids: torch.LongTensor):\n    return »nn.Linear(4, 2)(ids.long()[:, :4])«\n", "int64 and float32"),
     Invalid(_START + "def f():\n    return »nn.Linear(4, 2)(torch.arange(12).reshape(3, 4))«\n", "int64 and float32"),
 )
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -102,12 +103,18 @@ def _applied(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value
             if found is not None:
                 walk.refuse(f"{shown}: {error.what}", node, hint="give the shapes of the inputs in input_shapes")
                 return found
+        if error.kind == "unsupported" and not error.results and walk.facts_only:
+            found = partial.result(walk, name, args, keywords, node, lambda args, keywords: None)
+            if found is not None:
+                walk.refuse(f"{error.what} is not compiled", node, hint=f"write {error.expected}" if error.expected else "")
+                return found
         return failed(walk, error, node, shown, args, keywords)
     except (TypeError, ValueError, AttributeError, IndexError, KeyError, ZeroDivisionError, OverflowError) as error:
         del builder.ops[mark:]                # arguments of a kind the spelling was not written for: not a finding
         builder._next = builder.ops[-1].id + 1 if builder.ops else 0
         walk.refuse(f"{shown} with these arguments is not compiled ({type(error).__name__}: {error})", node)
-        return walk.unknown(f"{name} with unusual arguments", node)
+        found = partial.result(walk, name, args, keywords, node, lambda args, keywords: None) if walk.facts_only else None
+        return found if found is not None else walk.unknown(f"{name} with unusual arguments", node)
     value = lift(walk, result, library, name, tensors, mark)
     learn.sizes_met(walk, mark)
     return walk.resolve(value)
@@ -154,7 +161,27 @@ def failed(walk: Walk, error: TypeRuleError, node: cst.CSTNode, shown: str, args
         if shown.rpartition(".")[2] not in NOT_ONE_TENSOR and any(map(is_tensor, given)):
             return partial.opaque(walk, shown, given, TensorType(None, None), node)
         return walk.unknown(f"{shown} is used in a way that is not supported", node)
+    if error.kind == "dtype-mismatch" and any(_only_annotated(walk, value) for value in (*args, *keywords.values())):
+        return walk.unknown("an element type that the code contradicts", node)
     return walk.problem(error.kind, error.what, error.expected, node, shown, evidence(walk, (*args, *keywords.values())))
+
+
+def _only_annotated(walk: Walk, value: Value) -> bool:
+    """A parameter, or a part of one, whose element type nothing says but `torch.LongTensor` and the like: people write those for any
+    tensor, and Python does not check them."""
+    value = walk.resolve(value)
+    op = value.op if isinstance(value, Tensor) else None
+    for _ in range(16):
+        if op is None or op.name == "input" or len(op.operands) != 1 or op.name in ("cast", "opaque"):
+            break
+        op = walk.op(op.operands[0])
+    if op is None or op.name != "input" or not op.origins or walk.recording is None:
+        return False
+    span = op.origins[0].span
+    return span.path == walk.recording.namespace.path and _CLASSES.match(walk.recording.namespace.source.line(span.line)[span.column:]) is not None
+
+
+_CLASSES = re.compile(r"\w+\s*:\s*(?:Optional\[)?[\"']?(?:torch\.)?(?:cuda\.)?(?:Long|Int|Short|Byte|Bool|Half|Float|Double|BFloat16)Tensor\b")
 
 
 def _given(walk: Walk, name: str, args: list[Value], type: Any, node: cst.CSTNode) -> Value:
