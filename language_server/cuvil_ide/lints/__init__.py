@@ -122,6 +122,7 @@ from . import (
     unit_range_to_integer,
     unmasked_pooling,
     unsafe_load,
+    unseeded_sampling,
     unsigned_difference,
     unsorted_directory,
     unsynchronised_timing,
@@ -254,6 +255,7 @@ RULES: tuple[Rule, ...] = tuple(module.RULE for module in (
     sync_in_log,
     fixed_export_batch,
     recompile_hazard,
+    unseeded_sampling,
     unused_suppression,
 ))
 
