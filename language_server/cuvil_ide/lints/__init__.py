@@ -18,6 +18,7 @@ from ..suppressions import apply, suppressions
 from . import (
     activation_before_argmax,
     aliased_entries,
+    all_position_logits,
     argmax_of_everything,
     argument_mutated,
     async_without_pin,
@@ -256,6 +257,7 @@ RULES: tuple[Rule, ...] = tuple(module.RULE for module in (
     fixed_export_batch,
     recompile_hazard,
     unseeded_sampling,
+    all_position_logits,
     unused_suppression,
 ))
 

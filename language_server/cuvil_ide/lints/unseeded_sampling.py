@@ -6,7 +6,7 @@ Example: `torch.manual_seed(0)` in main, `np.random.permutation(n)` in the funct
 Instead: `rng = np.random.default_rng(0)` and `rng.permutation(n)`, or `np.random.seed(0)` beside the other seed
 Fix: none; a generator that is passed along and a second seed are both right.
 
-Silent where the library's own generator is seeded, where everything is (`set_seed`, `seed_everything`), where a generator is passed, and in programs without a seed.
+Silent where the library's own generator is seeded, under a test of training, where everything is (`set_seed`, `seed_everything`), where a generator is passed, and in programs without a seed.
 """
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ VALID = (
     _START + _PICK.format("np.random.permutation(n)") + "def main():\n    return pick(8)\n",
     _START + _PICK.format("torch.randperm(n)") + _MAIN,
     _START + _PICK.format("np.random.permutation(n)") + _MAIN.replace("    return", "    np.random.seed(0)\n    return"),
+    _START + "def drop(self, n: int):\n    if self.training:\n        return torch.rand(n)\n\n" + _MAIN.replace("torch.manual_seed(0)", "np.random.seed(0)").replace("pick(8)", "drop(8, 8)"),
     _START + _PICK.format("np.random.default_rng(0).permutation(n)") + _MAIN,
     "from transformers import set_seed\n" + _START + _PICK.format("random.sample(range(n), 3)") + "def main():\n    set_seed(0)\n    torch.manual_seed(1)\n    return pick(8)\n",
 )
@@ -60,6 +61,9 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
     for name, call in calls if seeded else ():
         library = next((library for library, pattern in _DRAWS.items() if pattern.fullmatch(name)), None)
         if library is None or library in seeded or around(facts, call, cst.FunctionDef) is None or "generator" in facts.module.code(call):
+            continue
+        test = around(facts, call, cst.If)
+        if test is not None and "training" in facts.module.code(test.test):                # what training draws is the trainer's to seed
             continue
         if name.endswith("default_rng") and call.args or library == "random" and not re.search(r"^\s*import random\b", text, re.MULTILINE):
             continue
