@@ -49,7 +49,8 @@ def call_node(walk: Walk, function: Value, node: cst.Call) -> Value:
             items = iterate(walk, value)
             if items is None and isinstance(function, Library) and function.name in ("torch.nn.Sequential", "torch.nn.Sequential.__init__"):
                 args.append(value)
-            elif items is None and isinstance(function, UserFunction) and isinstance(value, Unknown) and value.reason == UNGIVEN:
+            elif items is None and isinstance(value, Unknown) and value.reason == UNGIVEN and (
+                    isinstance(function, UserFunction) or isinstance(function, Library) and function.name in SETS_UP):
                 more = value
             elif items is None:
                 unknown = walk.unknown("arguments that are not known one by one", arg)
@@ -74,11 +75,14 @@ def call_node(walk: Walk, function: Value, node: cst.Call) -> Value:
     return result
 
 
+SETS_UP = ("torch.nn.Module.__init__", "builtins.object.__init__")
 MORE = "**"                                    # among keywords: there may be others, which are not known
 
 
 def call(walk: Walk, function: Value, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode) -> Value:
     function = joins.given(function)
+    if MORE in keywords and isinstance(function, Library) and function.name in SETS_UP:
+        keywords = {}
     if MORE in keywords and (isinstance(function, Library) or isinstance(function, Instance) and isinstance(function.of, Library)):
         return keywords[MORE]
     match function:
@@ -234,6 +238,8 @@ def inside(walk: Walk, function: UserFunction, around: Context) -> Context:
 def run_body(walk: Walk, function: UserFunction) -> Value:
     """Walk the body in the current frame; what it returns, all returns joined."""
     frame = walk.frame
+    if walk.building and isinstance(function.node, cst.FunctionDef) and function.node.decorators:
+        _registered(function, frame)
     if isinstance(function.node, cst.Lambda):
         return walk.evaluate(function.node.body)
     left = walk.execute(function.node.body)
@@ -246,6 +252,13 @@ def run_body(walk: Walk, function: UserFunction) -> Value:
     for value in values[1:]:
         result = walk.join(result, value)
     return walk.resolve(result)
+
+
+def _registered(function: UserFunction, frame: Frame) -> None:
+    """diffusers' `@register_to_config` keeps what an `__init__` was called with as `self.config`."""
+    if isinstance(function.receiver, Instance) and any(dotted(each.decorator).endswith("register_to_config") for each in function.node.decorators):
+        given = {name: value for name, value in frame.names.items() if value is not function.receiver}
+        function.receiver.attributes["config"] = Mapping(given, "diffusers.FrozenDict")
 
 
 def bind(walk: Walk, frame: Frame, function: UserFunction, args: list[Value], keywords: dict[str, Value]) -> str:

@@ -5,6 +5,7 @@ followed. Inference is compiled, so `self.training` is False. Objects of other c
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import libcst as cst
@@ -36,6 +37,7 @@ from .values import (
 from .walk import Frame, Walk
 
 MODULE = "torch.nn.Module"
+NO_ATTRIBUTE = "an attribute that is not known"
 OF_MODULES = frozenset(("eval", "train", "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "requires_grad_", "compile", "apply", "load_state_dict",
                         "add_module", "register_module", "register_buffer", "register_parameter", "to_empty"))
 ANCESTORS = 64                               # of a class that are looked at
@@ -99,17 +101,22 @@ def bases(walk: Walk, cls: UserClass) -> list[Value]:
 
 def derives(walk: Walk, cls: Value, name: str) -> bool | None:
     """Whether a class derives from a library class; None when a base is not known."""
+    return descends(walk, cls, lambda each: isinstance(each, Library) and (each.name == name or (name == MODULE and each.name.startswith("torch.nn."))))
+
+
+def descends(walk: Walk, cls: Value, wanted: Callable[[Value], bool]) -> bool | None:
+    """Whether a class or one that it derives from is wanted; None when one of them is not known."""
     todo, seen, known = [cls], set(), True
     while todo:
         cls = todo.pop()
-        if isinstance(cls, Library):
-            if cls.name == name or (name == MODULE and cls.name.startswith("torch.nn.")):
-                return True
-        elif not isinstance(cls, UserClass) or len(seen) > ANCESTORS:
+        if wanted(cls):
+            return True
+        if isinstance(cls, UserClass) and len(seen) < ANCESTORS:
+            if id(cls.node) not in seen:
+                seen.add(id(cls.node))
+                todo += bases(walk, cls)
+        elif not isinstance(cls, Library):
             known = False
-        elif id(cls.node) not in seen:
-            seen.add(id(cls.node))
-            todo += bases(walk, cls)
     return False if known else None
 
 
@@ -129,7 +136,11 @@ def attribute(walk: Walk, instance: Instance, name: str, node: cst.CSTNode | Non
             return Scalar(False)
         if module:
             return Library(f"{MODULE}.{name}", instance)
-        return walk.unknown("an attribute that is not known", node)
+        other = find_member(walk, cls, "attribute_map") if of_config(walk, cls) else None
+        named = member_value(walk, *other, "attribute_map", None, node) if other is not None else None
+        if isinstance(named, Mapping) and isinstance(named.items.get(name), Scalar):           # a name that all configurations have, for one of its own
+            return attribute(walk, instance, named.items[name].value, node)
+        return walk.unknown(NO_ATTRIBUTE, node)
     if name == "training":
         return Scalar(False)
     return Library(f"{MODULE if name in OF_MODULES else cls.name}.{name}", instance)
@@ -164,6 +175,10 @@ def member_value(walk: Walk, owner: UserClass, definition: Definition, name: str
 
 def class_attribute(walk: Walk, cls: UserClass, name: str, node: cst.CSTNode) -> Value:
     found = find_member(walk, cls, name)
+    if found is None and name == "apply" and derives(walk, cls, "torch.autograd.Function"):
+        found = find_member(walk, cls, "forward")
+        if found is not None:                              # its first argument keeps things for the way back
+            return Partial(member_value(walk, *found, "forward", None, node), (walk.unknown("the context of an autograd function", node),))
     return member_value(walk, *found, name, None, node) if found is not None else walk.unknown("a class attribute that is not known", node)
 
 
@@ -224,6 +239,8 @@ def _made(walk: Walk, cls: UserClass, instance: Instance, args: list[Value], key
             instance.attributes["rope_parameters"] = member_value(walk, *rope, "rope_parameters", None, node)
             if instance.attributes["rope_parameters"] == NONE:           # its set-up fills in the plain rule
                 instance.attributes["rope_parameters"] = Mapping({"rope_type": Scalar("default"), "rope_theta": Scalar(10000.0)})
+        if of_config(walk, cls):
+            instance.attributes["_output_attentions"] = Scalar(False)
         after = find_member(walk, cls, "__post_init__")
         if after is not None:
             function = member_value(walk, *after, "__post_init__", instance, node)
@@ -288,7 +305,7 @@ def _settle(walk: Walk, value: Value) -> Value:
         items = [_settle(walk, item) for item in value.items]
         return Sequence(items if value.kind == "list" else tuple(items), value.kind)
     if isinstance(value, Mapping):
-        return Mapping({key: _settle(walk, item) for key, item in value.items.items()})
+        return Mapping({key: _settle(walk, item) for key, item in value.items.items()}, value.kind)
     if isinstance(value, Partial):
         return Partial(value.function, tuple(_settle(walk, arg) for arg in value.args), tuple((key, _settle(walk, item)) for key, item in value.keywords))
     return value

@@ -14,7 +14,7 @@ import libcst as cst
 
 from ...ir.types import DType
 
-_WORD = r"[\w.*+/\-]+(?:\s[*+/-]\s[\w.*]+)*"
+_WORD = r"[\w.*+/\-]+(?: [\w.*+/\-]+)*"
 _SIZES = rf"\(?[\[(]\s*({_WORD}(?:\s*,\s*{_WORD})*,?)\s*[\])]"
 _DOCUMENTED = re.compile(rf"^\s*:?(?:param\s+)?`?(\w+)`?\s*(?:\([^)\n]*?\bof shape `?|\(?[^\n:]*?\)?:[^\n]*?\b(?:shape|shaped|size)\b[^\n(\[]{{0,40}}?|:\s*){_SIZES}", re.MULTILINE)
 _COMMENT = re.compile(rf"^\s*(?:def \w+\(\s*(?:self\s*,\s*)?)?(\w+)\s*(?::[^,#\n]+)?(?:=[^,#\n]+)?,?\s*\)?[^#\n]*#\s*(?:shape:?\s*)?{_SIZES}", re.MULTILINE)

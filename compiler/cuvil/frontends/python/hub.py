@@ -9,13 +9,15 @@ from collections.abc import Callable
 import libcst as cst
 
 from ...ir.types import DType, TensorType
-from . import joins
-from .partial import opaque
-from .pythons import FUNCTIONS
-from .values import Scalar, Sequence, Tensor, UserFunction, Value
+from . import joins, modules, subscripts
+from .partial import SOME_NUMBER, opaque
+from .pythons import FUNCTIONS, python
+from .values import NONE, Either, Instance, Library, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserFunction, Value
 from .walk import Walk
 
 Rule = Callable[[Walk, list[Value], dict[str, Value], cst.CSTNode], "Value | None"]
+MORE = "**"                                            # calls.py: keywords that are not known
+ACTIVATION, LOSS = "transformers.activations.activation", "transformers.loss.loss_function"
 KNOWN: dict[tuple[str, str], Rule] = {}                # (file, qualified name) -> rule; the receiver is the first argument
 
 
@@ -30,7 +32,7 @@ def hub(file: str, *names: str) -> Callable[[Rule], Rule]:
 
 def known(walk: Walk, function: UserFunction, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode) -> Value | None:
     """What a function of the workspace gives, when it is one of these."""
-    rule = KNOWN.get((function.module.path.rpartition("/")[2], function.name))
+    rule = KNOWN.get((function.module.path.rpartition("/")[2], function.name)) or ROPE.get(function.name.rpartition(".")[2])
     return rule(walk, args, keywords, node) if rule is not None and walk.facts_only else None
 
 
@@ -38,6 +40,107 @@ def known(walk: Walk, function: UserFunction, args: list[Value], keywords: dict[
 def attention_interface(walk: Walk, args, keywords, node) -> Value | None:
     """All attention functions take and give the same; the eager one, which is given as the default, can be read."""
     return keywords.get("default", args[2] if len(args) > 2 else None)
+
+
+@hub("activations", "ClassInstantier.__getitem__", "get_activation")
+def activation(walk: Walk, args, keywords, node) -> Value | None:
+    """The activation of a name that is not known: each of them keeps shapes and types of floats."""
+    return None if args and isinstance(args[-1], Scalar) else Library(ACTIVATION)
+
+
+@python(ACTIVATION, "transformers.activations.ACT2FN")
+def activated(walk: Walk, args, keywords, node) -> Value | None:
+    x = joins.given(walk.resolve(args[0])) if args else None
+    if not isinstance(x, Tensor):
+        return None
+    walk.refuse("an activation that is not known", node, "an activation that is known while compiling")
+    dtype = x.type.dtype
+    return opaque(walk, "activation", [x], TensorType(x.type.shape, dtype if dtype is not None and dtype.is_float else None), node)
+
+
+@hub("import_utils", "is_torch_npu_available", "is_torch_mlu_available", "is_torch_musa_available", "is_torch_xla_available", "is_torch_hpu_available",
+     "is_torch_tpu_available", "is_torch_neuronx_available")
+def elsewhere(walk: Walk, args, keywords, node) -> Value | None:
+    """Kernels of other machines give what torch's own give."""
+    return Scalar(False)
+
+
+@hub("modeling_utils", "ModuleUtilsMixin.dtype", "PreTrainedModel.dtype", "ModelMixin.dtype")
+def dtype_of_weights(walk: Walk, args, keywords, node) -> Value | None:
+    """The element type of a model's weights, when all have one."""
+    dtype = modules.dtype_of_weights(args[0]) if args and isinstance(args[0], Instance) else None
+    return Scalar(dtype) if dtype is not None else None
+
+
+@hub("attention_dispatch", "dispatch_attention_fn")
+def dispatched_attention(walk: Walk, args, keywords, node) -> Value | None:
+    """Each backend takes and gives [batch, positions, heads, channels]: the queries' places with the values' channels."""
+    q, v = (joins.given(walk.resolve(each)) if each is not None else None
+            for each in (keywords.get("query", args[0] if args else None), keywords.get("value", args[2] if len(args) > 2 else None)))
+    if not isinstance(q, Tensor) or q.type.dtype is None and q.type.shape is None:
+        return None
+    channels = v.type.shape[-1] if isinstance(v, Tensor) and v.type.shape else None
+    shape = None if not q.type.shape else (*q.type.shape[:-1], channels if channels is not None else joins.open_size(walk))
+    return opaque(walk, "dispatch_attention_fn", [each for each in (q, v) if isinstance(each, Tensor)], TensorType(shape, q.type.dtype), node)
+
+
+@hub("modeling_utils", "PreTrainedModel.loss_function")
+def loss_function(walk: Walk, args, keywords, node) -> Value | None:
+    return Library(LOSS)
+
+
+@python(LOSS)
+def loss(walk: Walk, args, keywords, node) -> Value | None:
+    """Of classes or tokens: one number. Losses of boxes take more and give more."""
+    if len(args) > 3 or not keywords.keys() <= {"logits", "labels", "vocab_size", "pooled_logits", "config", "num_items_in_batch", MORE}:
+        return None
+    walk.refuse("a loss that is not known", node)
+    given = [each for each in map(walk.resolve, (*args, *keywords.values())) if isinstance(each, Tensor)]
+    return opaque(walk, "loss_function", given, TensorType((), DType.F32), node)
+
+
+def frequencies(walk: Walk, args, keywords, node) -> Value | None:
+    """The inverse frequencies of rotary positions, one for each pair of channels, and the number that scales their sines."""
+    config = next((each for each in (keywords.get("config"), *args) if isinstance(each, (Instance, Untyped))), None)
+    known = config.attributes.get("rope_parameters") if isinstance(config, Instance) else None
+    if isinstance(known, Mapping) and isinstance(known.items.get("rope_theta"), Scalar):
+        return None
+    return Sequence((opaque(walk, "rope_parameters", [], TensorType((joins.open_size(walk),), DType.F32), node), Unknown(SOME_NUMBER)))
+
+
+ROPE: dict[str, Rule] = {name: frequencies for name in (
+    "compute_default_rope_parameters", "_compute_default_rope_parameters", "_compute_linear_scaling_rope_parameters", "_compute_dynamic_ntk_parameters",
+    "_compute_yarn_parameters", "_compute_longrope_parameters", "_compute_llama3_parameters", "_compute_proportional_rope_parameters")}
+
+
+@hub("generic", "ModelOutput.to_tuple")
+@hub("outputs", "BaseOutput.to_tuple")
+def fields(walk: Walk, args, keywords, node) -> Value | None:
+    """The fields that are not None, in their order. One that may be None leaves the places of those after it open."""
+    found: list[Value] = []
+    for value in args[0].attributes.values() if args and isinstance(args[0], Instance) else ():
+        value = walk.resolve(value)
+        if isinstance(value, (Unknown, Untyped)) or isinstance(value, Either) and joins.given(value) is not value:
+            return None
+        if value != NONE:
+            found.append(value)
+    return Sequence(tuple(found)) if found else None
+
+
+@hub("generic", "ModelOutput.__getitem__")
+@hub("outputs", "BaseOutput.__getitem__")
+def field(walk: Walk, args, keywords, node) -> Value | None:
+    """A field by its name, or by its place among those that are not None. The first is always there."""
+    if len(args) != 2 or not isinstance(args[0], Instance) or not isinstance(args[1], Scalar):
+        return None
+    given, at = args[0].attributes, args[1].value
+    if isinstance(at, str):
+        return joins.given(walk.resolve(given[at])) if at in given else None
+    listed = fields(walk, args[:1], {}, node)
+    if listed is None:
+        first = next(iter(given.values()), None)
+        return joins.given(walk.resolve(first)) if at == 0 and not isinstance(at, bool) and first is not None and first != NONE else None
+    return subscripts.get(walk, listed, args[1], node) if isinstance(at, (int, slice)) else None
 
 
 @hub("masking_utils", "create_causal_mask", "create_sliding_window_causal_mask", "create_bidirectional_mask", "create_chunked_causal_mask",

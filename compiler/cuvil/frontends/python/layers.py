@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import libcst as cst
 
+from ...ir.dims import Poly
+from ...ir.types import DType, TensorType
 from ...ops import TypeRuleError
 from ...ops.layers import LAYERS, MadeLayer
 from . import calls, derived, joins, learn
@@ -10,6 +12,7 @@ from .classes import find_member, member_value, register
 from .context import within
 from .library import Silent, failed, lift, plain, signature
 from .mutation import in_place
+from .partial import opaque, open_shape
 from .values import NONE, Either, Instance, Library, Many, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, Value, Weight, contains_tensor
 from .walk import Walk
 
@@ -27,6 +30,8 @@ def library_class(walk: Walk, name: str, args: list[Value], keywords: dict[str, 
         trains = keywords.get("requires_grad", args[1] if len(args) > 1 else Scalar(name.endswith("Parameter")))
         trainable = not (isinstance(trains, Scalar) and trains.value is False)
         return Weight(value.type, trainable=trainable, mask=value.mask) if isinstance(value, Tensor) else walk.unknown("a weight of unknown shape", node)
+    if name == "torch.nn.Module":                          # a module that others are hung on
+        return Instance(Library(name), training=True)
     if name in CONTAINERS:
         return _container(walk, name, args, keywords, node)
     layer = LAYERS.get(name)
@@ -51,6 +56,8 @@ def library_class(walk: Walk, name: str, args: list[Value], keywords: dict[str, 
     try:
         ctor = {key: value if _python(value) else _made(value) or plain(walk, value, "torch", []) for key, value in given.items()}
         weights = layer.parameters(**ctor)
+        if not all(isinstance(size, (int, Poly)) for type in weights.values() for size in type.shape or ()):
+            raise Silent(walk.unknown("a layer of unknown size", node))     # None, of a configuration that says it later
     except Silent as silent:
         instance.complete = False
         instance.attributes["weight"] = walk.unknown(getattr(silent.value, "reason", "a layer of unknown size"), node)
@@ -59,11 +66,16 @@ def library_class(walk: Walk, name: str, args: list[Value], keywords: dict[str, 
         return failed(walk, error, node, name, args, keywords)
     except (TypeError, ValueError, AttributeError) as error:
         walk.refuse(f"{name} with these arguments is not compiled ({error})", node)
-        return walk.unknown("a layer with unusual arguments", node)
+        instance.complete = False
+        instance.attributes["weight"] = walk.unknown("a layer with unusual arguments", node)
+        return instance
     instance.constructor = ctor
     for key, type in weights.items():
         instance.attributes[key] = Weight(type, instance, key, trainable=key not in BUFFERS)
     instance.weights = tuple(weights)
+    for key, kinds in (("weight", ("elementwise_affine", "affine")), ("bias", ("bias", "elementwise_affine", "affine"))):
+        if key not in weights and any(kind in given for kind in kinds):        # made without: torch registers None
+            instance.attributes[key] = NONE
     return instance
 
 
@@ -178,6 +190,19 @@ def call_instance(walk: Walk, instance: Instance, args: list[Value], keywords: d
     return _call_layer(walk, instance, args, keywords, node)
 
 
+def _of_unknown_size(walk: Walk, name: str, x: Tensor) -> TensorType | None:
+    """What a layer whose sizes are not known gives: as many axes as it is given, and the type of floats that it is made of."""
+    rank = len(x.type.shape) if x.type.shape is not None else None
+    dtype = x.type.dtype if x.type.dtype is not None and x.type.dtype.is_float else None
+    if name == "Embedding":
+        return TensorType(None if rank is None else open_shape(walk, rank + 1), DType.F32)
+    if name == "Linear" or name.startswith("Conv"):
+        dtype = DType.F32
+    elif not name.endswith(("Norm", "Norm1d", "Norm2d", "Norm3d", "Pool1d", "Pool2d", "Pool3d")):
+        return None
+    return TensorType(None if rank is None else open_shape(walk, rank), dtype)
+
+
 def _repeated(walk: Walk, layer: Value, value: Value, node: cst.CSTNode) -> Value:
     """An unknown number of like layers, one after the other."""
     for _ in range(3):
@@ -193,6 +218,11 @@ def _call_layer(walk: Walk, instance: Instance, args: list[Value], keywords: dic
     if layer is None or not instance.complete or instance.constructor is None:
         if any(map(contains_tensor, args)):
             walk.refuse(f"{name} of a size that is not known, or that is not compiled", node)
+        x = joins.given(walk.resolve(args[0])) if args else None
+        if layer is not None and isinstance(x, Tensor) and x.library == "torch" and walk.facts_only:
+            found = _of_unknown_size(walk, name.rpartition(".")[2], x)
+            if found is not None:
+                return opaque(walk, name, [x], found, node)
         return walk.unknown("a layer of unknown size", node)
     if instance.assumed:
         walk.refuse(f"the {instance.assumed} is not known", node, "constructor arguments that are known", "annotate the configuration's class")
@@ -223,6 +253,10 @@ def _call_layer(walk: Walk, instance: Instance, args: list[Value], keywords: dic
     value = lift(walk, result, "torch", name, [*tensors, *weights.values()], mark)
     learn.sizes_met(walk, mark)
     value = walk.resolve(value)
+    if isinstance(value, Tensor) and value.type.dtype is None and walk.facts_only and name.rpartition(".")[2].startswith(("Linear", "Conv")):
+        dtype = next((w.type.dtype for w in weights.values() if isinstance(w, Tensor)), None)
+        if dtype is not None:                              # that of its weight: an input of another one would have raised
+            value = opaque(walk, name, [value], TensorType(value.type.shape, dtype), node)
     if instance.constructor.get("inplace") is True and tensors:
         return in_place(walk, tensors[0], value, node, name)
     return value

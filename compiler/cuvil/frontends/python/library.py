@@ -92,7 +92,7 @@ def _applied(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value
         if found is not None:
             return found
         reason = getattr(silent.value, "reason", "a value that is not known")
-        if reason == partial.A_NUMBER and any(map(is_tensor, (*args, *keywords.values()))):
+        if reason in partial.NUMBERS and any(map(is_tensor, (*args, *keywords.values()))):
             reason = "a call with a number that is not known"                # what it gives is no number: it may have any rank
         return Unknown(reason, getattr(silent.value, "span", None))
     except TypeRuleError as error:
@@ -113,7 +113,9 @@ def _applied(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value
         del builder.ops[mark:]                # arguments of a kind the spelling was not written for: not a finding
         builder._next = builder.ops[-1].id + 1 if builder.ops else 0
         walk.refuse(f"{shown} with these arguments is not compiled ({type(error).__name__}: {error})", node)
-        found = partial.result(walk, name, args, keywords, node, lambda args, keywords: None) if walk.facts_only else None
+        asked = keywords.get("dtype")
+        named = isinstance(asked, Scalar) and isinstance(asked.value, str)         # torch takes no names
+        found = partial.result(walk, name, args, keywords, node, lambda args, keywords: None) if walk.facts_only and not named else None
         return found if found is not None else walk.unknown(f"{name} with unusual arguments", node)
     value = lift(walk, result, library, name, tensors, mark)
     learn.sizes_met(walk, mark)

@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterable
 
 from ...cst import Definition
-from .values import Device, Instance, Mapping, Sequence, Value
+from ...ir.types import DType
+from .values import Device, Instance, Mapping, Sequence, Value, Weight
 from .walk import Walk
 
 _SWITCH = re.compile(r"\.(?:eval|train)\(")
@@ -70,6 +71,13 @@ def of_self(walk: Walk, instance: Instance, module: bool, text: str, constructor
     if module or _SWITCH.search(text.replace(constructor, "", 1)):
         for each in held(instance):
             unsettled(each)
+
+
+def dtype_of_weights(module: Instance) -> DType | None:
+    """The element type of floats that all weights of a module have; None when they differ or there are none."""
+    found = {each.type.dtype for inner in held(module) for each in inner.attributes.values() if isinstance(each, Weight)}
+    floats = {dtype for dtype in found if dtype is None or dtype.is_float}
+    return floats.pop() if len(floats) == 1 else None
 
 
 def held(value: Value) -> list[Instance]:

@@ -12,6 +12,7 @@ from ...ir.dims import Dim, Poly, at_least, at_most, floordiv, modulo, proved_di
 from ...ir.types import DType
 from . import joins
 from .library import apply, is_tensor
+from .partial import NUMBERS
 from .values import (
     Either,
     Instance,
@@ -68,7 +69,7 @@ def binary(walk: Walk, kind: str, left: Value, right: Value, node: cst.CSTNode) 
             return _formatted(walk, form, right, node)
         case Scalar(value=a), Scalar(value=b):
             return python(walk, kind, a, b, node)
-        case Sequence(items=a, kind=x), Sequence(items=b, kind=y) if kind == "Add" and x == y and x != "set":
+        case Sequence(items=a, kind=x), Sequence(items=b, kind=y) if kind == "Add" and x == y and x != "set" and len(a) + len(b) <= LONGEST:
             return Sequence([*a, *b], "list") if x == "list" else Sequence((*a, *b))
         case (Sequence(items=items, kind=x), Scalar(value=int(times))) | (Scalar(value=int(times)), Sequence(items=items, kind=x)) \
                 if kind == "Multiply" and x != "set" and len(items) * times <= LONGEST:
@@ -121,15 +122,26 @@ def python(walk: Walk, kind: str, a: Any, b: Any, node: cst.CSTNode) -> Value:
             return Scalar(a % b)
         except (TypeError, ValueError):
             return walk.unknown("a formatted string", node)
-    large = kind in ("Power", "LeftShift") and isinstance(b, int) and abs(b) > 4096
-    large = large or kind == "Multiply" and any(isinstance(x, (str, bytes)) and isinstance(y, int) and len(x) * y > LONGEST
-                                                for x, y in ((a, b), (b, a)))
-    if large or kind == "Modulo" and isinstance(a, (str, bytes)):
+    if _large(kind, a, b) or kind == "Modulo" and isinstance(a, (str, bytes)):
         return walk.unknown("a formatted string" if isinstance(a, (str, bytes)) else "a number that is too large", node)
     try:
         return Scalar(function(a, b))
     except (TypeError, ValueError, ArithmeticError, MemoryError):
         return walk.unknown("a Python operation that fails", node)
+
+
+def _large(kind: str, a: Any, b: Any) -> bool:
+    """Whether the result may have more characters or bits than are worked out: a number that is squared in a loop doubles in each round."""
+    match a, b:
+        case int(), int():
+            if kind in ("Power", "LeftShift"):
+                return abs(b) > 4096 or a.bit_length() * max(b, 1) > LONGEST
+            return kind == "Multiply" and a.bit_length() + b.bit_length() > LONGEST
+        case (str() | bytes() as text, int(times)) | (int(times), str() | bytes() as text):
+            return kind == "Multiply" and len(text) * times > LONGEST
+        case (str() | bytes(), str() | bytes()):
+            return len(a) + len(b) > LONGEST
+    return kind == "Power" and isinstance(b, int) and abs(b) > 4096
 
 
 def real(walk: Walk, value: Any, node: cst.CSTNode) -> Tensor:
@@ -288,8 +300,8 @@ def truth(walk: Walk, value: Value) -> bool | None:
 
 
 def silent(walk: Walk, values: tuple[Value, ...], node: cst.CSTNode) -> Unknown:
-    """The Unknown that an operation on Unknown gives: the first reason goes on."""
-    for value in values:
-        if isinstance(value, (Unknown, Untyped)):
-            return Unknown(value.reason, value.span)
+    """The Unknown that an operation on Unknown gives: the first reason goes on, and it is a number only if all are."""
+    found = [value for value in values if isinstance(value, (Unknown, Untyped))]
+    for value in (*(each for each in found if each.reason not in NUMBERS), *found):
+        return Unknown(value.reason, value.span)
     return walk.unknown("an operation on values that are not numbers or tensors", node)

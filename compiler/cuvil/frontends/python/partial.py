@@ -16,7 +16,8 @@ from . import joins, masks, traits
 from .values import NONE, Either, Library, Many, Opaque, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, Value
 from .walk import Walk
 
-A_NUMBER = "a Python parameter without a default"
+A_NUMBER, SOME_NUMBER = "a Python parameter without a default", "a number that is not known"
+NUMBERS = frozenset((A_NUMBER, SOME_NUMBER))               # reasons of what is a number, whichever it is
 Rule = Callable[[Walk, list[Value], dict[str, Value]], "TensorType | None"]
 RULES: dict[str, Rule] = {}
 ASIDE = frozenset(("device", "generator", "layout", "requires_grad", "non_blocking", "memory_format", "pin_memory", "training", "p", "eps", "inplace",
@@ -150,7 +151,45 @@ def reshape(walk: Walk, args, keywords) -> TensorType | None:
     return TensorType(tuple(size(walk, each) for each in sizes), x.dtype)
 
 
-@rule("transpose", "swapaxes", "movedim", "pad", "narrow", "index_select", "repeat_interleave", "take_along_dim", "flip", "roll")
+@rule("repeat")
+def repeated(walk: Walk, args, keywords) -> TensorType | None:
+    """At least one axis for each number, and those that the tensor has."""
+    x, sizes = tensor(args), listed(args[1:])
+    known = x is not None and x.shape is not None and sizes
+    return TensorType(open_shape(walk, max(len(x.shape), len(sizes))) if known else None, x.dtype) if x is not None else None
+
+
+@rule("repeat_interleave")
+def interleaved(walk: Walk, args, keywords) -> TensorType | None:
+    """Without an axis the result has one."""
+    x = tensor(args)
+    if len(args) < 3 and "dim" not in keywords:
+        return None if x is None else TensorType(open_shape(walk, 1), x.dtype)
+    return other_sizes(walk, args, keywords)
+
+
+@rule("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d",
+      "max_pool2d", "max_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d")
+def windows(walk: Walk, args, keywords) -> TensorType | None:
+    """As many axes as before."""
+    x = tensor(args)
+    asked = keywords.get("return_indices")
+    if x is None or asked is not None and not (isinstance(asked, Scalar) and asked.value is False):
+        return None
+    return TensorType(None if x.shape is None else open_shape(walk, len(x.shape)), x.dtype)
+
+
+@rule("linear")
+def projected(walk: Walk, args, keywords) -> TensorType | None:
+    """The axes of the first argument; one element type for all."""
+    x, weight = tensor(args), args[1].type if len(args) > 1 and isinstance(args[1], Tensor) else None
+    if x is None:
+        return None
+    dtype = x.dtype or (weight.dtype if weight is not None else None)
+    return TensorType(None if x.shape is None or weight is None else open_shape(walk, len(x.shape)), dtype)
+
+
+@rule("transpose", "swapaxes", "movedim", "pad", "narrow", "index_select", "take_along_dim", "flip", "roll")
 def other_sizes(walk: Walk, args, keywords) -> TensorType | None:
     x = tensor(args)
     return None if x is None else TensorType(None if x.shape is None else open_shape(walk, len(x.shape)), x.dtype)
@@ -195,7 +234,7 @@ def alike(walk: Walk, args, keywords) -> TensorType | None:
 @rule(*(f"numpy.{n}" for n in ("sqrt", "exp", "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tanh", "cbrt", "power")))
 def of_a_number(walk: Walk, args, keywords) -> TensorType | None:
     """NumPy's scalar of a Python number that is not known: a double, which decides what an array of floats becomes."""
-    numbers = all(isinstance(arg, Scalar) and isinstance(arg.value, (int, float)) or isinstance(arg, Unknown) and arg.reason == A_NUMBER for arg in args)
+    numbers = all(isinstance(arg, Scalar) and isinstance(arg.value, (int, float)) or isinstance(arg, Unknown) and arg.reason in NUMBERS for arg in args)
     return TensorType((), DType.F64) if args and numbers else None
 
 
@@ -230,9 +269,11 @@ def computed(walk: Walk, args, keywords) -> TensorType | None:
     x = next((arg.type for arg in args if isinstance(arg, Tensor)), None)
     if x is None:
         return None
-    numbers = all(isinstance(arg, Tensor) or isinstance(arg, Scalar) or isinstance(arg, Unknown) and arg.reason == A_NUMBER for arg in (*args, *keywords.values()))
+    numbers = all(isinstance(arg, Tensor) or isinstance(arg, Scalar) or isinstance(arg, Unknown) and arg.reason in NUMBERS for arg in (*args, *keywords.values()))
     if not numbers or sum(isinstance(arg, Tensor) for arg in args) > 1:
-        return TensorType(None, None)
+        dtypes = {arg.type.dtype if isinstance(arg, Tensor) else None for arg in args if not isinstance(arg, Scalar)}
+        dtype = dtypes.pop() if len(dtypes) == 1 and len(args) == 2 and not keywords else None
+        return TensorType(None, dtype if dtype is not None and dtype.is_float else None)
     return TensorType(x.shape, x.dtype if x.dtype is not None and x.dtype.is_float else None)
 
 

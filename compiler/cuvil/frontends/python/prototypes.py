@@ -16,6 +16,7 @@ from .walk import Frame, OutOfBudget, Walk
 from .workspace import Used
 
 STEPS = 20_000                                 # that the making of one object may take
+OBJECTS = 10_000                               # that one walk may make; large models have two thousand
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ def copy(instance: Instance, made_too: list[Instance] | None = None) -> Instance
                     made = copies[id(value)] = replace(value, attributes={}, owner=None)
                     if made_too is not None:
                         made_too.append(made)
+                        if len(made_too) > OBJECTS:        # classes that hold each other twice double with every level, without a step
+                            raise OutOfBudget
                     made.owner = (of(value.owner[0]), value.owner[1]) if value.owner is not None else None
                     made.attributes.update({name: of(item) for name, item in value.attributes.items()})
                 return copies[id(value)]
@@ -72,7 +75,7 @@ def copy(instance: Instance, made_too: list[Instance] | None = None) -> Instance
                 return Sequence(tuple(of(item) for item in items), value.kind)
             case Mapping(items=items):
                 if id(value) not in copies:
-                    made = copies[id(value)] = Mapping({})
+                    made = copies[id(value)] = Mapping({}, value.kind)
                     made.items.update({name: of(item) for name, item in items.items()})
                 return copies[id(value)]
             case Either(options=options):

@@ -11,10 +11,12 @@ from collections.abc import Callable
 import libcst as cst
 
 from ...ir.dims import Poly, at_least, maximum, minimum
+from ...ir.types import TensorType
 from ...ops import SPELLINGS
-from . import classes, layers, operators
+from . import classes, layers, modules, operators, partial
 from .library import apply
 from .modules import given_away
+from .partial import SOME_NUMBER
 from .values import (
     NONE,
     OPEN,
@@ -80,7 +82,7 @@ def one_of(walk: Walk, value: Value) -> Value | None:
 
 
 @python("functools.partial")
-def partial(walk: Walk, args, keywords, node) -> Value | None:
+def partial_(walk: Walk, args, keywords, node) -> Value | None:
     return Partial(args[0], tuple(args[1:]), tuple(keywords.items())) if args and not isinstance(args[0], (Unknown, Untyped)) else None
 
 
@@ -279,14 +281,10 @@ def issubclass_(walk: Walk, args, keywords, node) -> Value | None:
     return walk.unknown("an isinstance test", node) if known is None else Scalar(known)
 
 
-def _derives(walk: Walk, own: UserClass, cls: Value, depth: int = 0) -> bool | None:
-    if isinstance(cls, UserClass) and cls.node is own.node:
-        return True
-    if isinstance(cls, Library) or depth > 32:
-        return classes.derives(walk, own, cls.name) if isinstance(cls, Library) else None
-    answers = [_derives(walk, base, cls, depth + 1) if isinstance(base, UserClass) else False if isinstance(base, Library) else None
-               for base in classes.bases(walk, own)]
-    return True if True in answers else None if None in answers else False
+def _derives(walk: Walk, own: UserClass, cls: Value) -> bool | None:
+    if isinstance(cls, Library):
+        return classes.derives(walk, own, cls.name)
+    return classes.descends(walk, own, lambda each: isinstance(cls, UserClass) and isinstance(each, UserClass) and each.node is cls.node)
 
 
 @python("builtins.hasattr")
@@ -311,7 +309,8 @@ def getattr_(walk: Walk, args, keywords, node) -> Value | None:
             return get(walk, value, name, node)
         case [Instance() as instance, Scalar(value=str() as name), default]:
             value = get(walk, instance, name, node)
-            missing = isinstance(value, Unknown) and instance.complete
+            missing = isinstance(value, Unknown) and (instance.complete or value.reason == classes.NO_ATTRIBUTE and isinstance(instance.of, UserClass)
+                                                      and classes.of_config(walk, instance.of))
             return default if missing else value
         case [Mapping() | Library() as value, Scalar(value=str() as name), _]:
             return get(walk, value, name, node)
@@ -351,7 +350,7 @@ def int_(walk: Walk, args, keywords, node) -> Value | None:
             return Scalar(walk.fresh_symbol("n") if walk.building else walk.fresh_symbol("n") - 1)
         case [Tensor()]:
             return to_python(walk, "int", args[0], node)
-    return walk.unknown(reason_of(args, "a number that is not known"), node)
+    return walk.unknown(SOME_NUMBER, node)
 
 
 @python("builtins.float")
@@ -365,7 +364,7 @@ def float_(walk: Walk, args, keywords, node) -> Value | None:
             return tensor
         case [Tensor()]:
             return to_python(walk, "float", args[0], node)
-    return walk.unknown(reason_of(args, "a number that is not known"), node)
+    return walk.unknown(SOME_NUMBER, node)
 
 
 @python("builtins.bool")
@@ -375,12 +374,43 @@ def bool_(walk: Walk, args, keywords, node) -> Value | None:
 
 
 def to_python(walk: Walk, what: str, value: Tensor, node: cst.CSTNode) -> Unknown:
-    return walk.refuse(f"{what}() of a tensor needs its value, which is only known when it runs", node, hint="keep it a tensor")
+    walk.refuse(f"{what}() of a tensor needs its value, which is only known when it runs", node, hint="keep it a tensor")
+    return walk.unknown(SOME_NUMBER, node)
 
 
-@python("torch.Tensor.item", "torch.Tensor.tolist", "numpy.ndarray.item", "numpy.ndarray.tolist")
+@python("torch.Tensor.item", "numpy.ndarray.item")
 def item_(walk: Walk, args, keywords, node) -> Value | None:
     return to_python(walk, ".item", args[0], node) if args and isinstance(args[0], Tensor) else None
+
+
+@python("torch.Tensor.tolist", "numpy.ndarray.tolist")
+def tolist(walk: Walk, args, keywords, node) -> Value | None:
+    """Numbers in as many lists as the tensor has axes."""
+    if not args or not isinstance(args[0], Tensor):
+        return None
+    found: Value = to_python(walk, ".tolist", args[0], node)
+    if args[0].type.shape is None:
+        return walk.unknown("a list of numbers that is not known", node)
+    for _ in args[0].type.shape:
+        found = Many(found, "list")
+    return found
+
+
+@python("torch.nn.Module.parameters")
+def parameters(walk: Walk, args, keywords, node) -> Value | None:
+    """Tensors of the element type that all weights have."""
+    dtype = modules.dtype_of_weights(args[0]) if args and isinstance(args[0], Instance) else None
+    return Many(partial.opaque(walk, "torch.nn.Module.parameters", [], TensorType(None, dtype), node), "generator") if dtype is not None else None
+
+
+@python("builtins.iter")
+def iter_(walk: Walk, args, keywords, node) -> Value | None:
+    return args[0] if len(args) == 1 and isinstance(args[0], Many) else not_followed(walk, args, keywords, node)
+
+
+@python("builtins.next")
+def next_(walk: Walk, args, keywords, node) -> Value | None:
+    return walk.resolve(args[0].item) if len(args) == 1 and isinstance(args[0], Many) else not_followed(walk, args, keywords, node)
 
 
 @python("builtins.str", "builtins.repr", "builtins.format", "builtins.ascii")
@@ -448,7 +478,7 @@ def map_(walk: Walk, args, keywords, node) -> Value | None:
     return Sequence(tuple(call(walk, args[0], list(group), {}, node) for group in zip(*lists)))
 
 
-@python("builtins.filter", "builtins.sorted", "builtins.next", "builtins.iter", "builtins.id", "builtins.hash", "builtins.vars", "builtins.callable")
+@python("builtins.filter", "builtins.sorted", "builtins.id", "builtins.hash", "builtins.vars", "builtins.callable")
 def not_followed(walk: Walk, args, keywords, node) -> Value | None:
     if len(args) == 1 and not keywords and all(isinstance(i, Scalar) and isinstance(i.value, (int, float)) for i in iterate(walk, args[0]) or [NONE]):
         return Sequence([Scalar(v) for v in sorted(i.value for i in iterate(walk, args[0]))], "list")

@@ -11,7 +11,8 @@ from . import joins, layers, records, traits
 from .classes import register
 from .library import apply
 from .mutation import write_into
-from .values import OPEN, Either, Instance, Library, Many, Mapping, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserClass, Value
+from .partial import NUMBERS, SOME_NUMBER
+from .values import OPEN, Either, Instance, Library, Many, Mapping, Scalar, Sequence, Shape, Tensor, Unknown, Untyped, UserClass, UserFunction, Value
 from .walk import Walk
 
 FEW = 8                                        # values of a dict, of which an unknown key picks one
@@ -59,20 +60,24 @@ def get(walk: Walk, value: Value, index: Value, node: cst.CSTNode) -> Value:
                     return walk.resolve(items[index.value]) if index.value in items else walk.unknown("a key that is not in the dict", node)
             if 0 < len(items) <= FEW:                         # one of its values, else it would have raised
                 return joins.all_of(walk, [walk.resolve(each) for each in items.values()])
+            from .hub import ROPE
+            if items and all(isinstance(each, UserFunction) and each.name in ROPE for each in items.values()):
+                return next(iter(items.values()))             # whichever it is, hub.py says what it gives
         case Scalar(value=str() | range() as inner):
             found = _item(inner, index)
             if found is not None:
                 return Scalar(found)
         case Shape():
-            return walk.unknown("the shape of a tensor is not known", node)
+            number = isinstance(index, Scalar) and not isinstance(index.value, slice)
+            return walk.unknown(SOME_NUMBER if number else "the shape of a tensor is not known", node)
         case Instance():
             return layers.item(walk, value, index, node)
         case Library() | UserClass():
             return value                                      # an annotation: list[int], Float[Tensor, "b t"]
         case Unknown():
             return value
-    reason = getattr(index, "reason", None) or getattr(value, "reason", None) or "an item of something that is not known"
-    return walk.unknown(reason, node)
+    reasons = (getattr(value, "reason", None), getattr(index, "reason", None))                   # an item at a number is no number
+    return walk.unknown(next((r for r in reasons if r and r not in NUMBERS), "an item of something that is not known"), node)
 
 
 def _item(items: Any, index: Value) -> Any:
@@ -94,7 +99,8 @@ def _missing(walk: Walk, index: Value, length: int, node: cst.CSTNode) -> Value:
     if isinstance(index, Scalar) and isinstance(index.value, int) and not isinstance(index.value, bool):
         return walk.problem("index-out-of-range", f"index {index.value} of a sequence of {length} items",
                             f"an index from {-length} to {length - 1}" if length else "a sequence that is not empty", node, "indexing")
-    return walk.unknown(getattr(index, "reason", "an index that is not known"), node)
+    reason = getattr(index, "reason", None)
+    return walk.unknown(reason if reason and reason not in NUMBERS else "an index that is not known", node)
 
 
 def item(walk: Walk, value: Tensor, index: int) -> Value:
