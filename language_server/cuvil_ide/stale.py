@@ -37,4 +37,11 @@ def present_findings(facts: FileFacts, diagnostics: Iterable[Diagnostic]) -> Ite
         if definition is None or diagnostic.name == "syntax-error":
             yield diagnostic
         elif (moved := present(definition, diagnostic.span)) is not None:
-            yield replace(diagnostic, span=moved, fix=diagnostic.fix if moved == diagnostic.span else None)
+            evidence = tuple(replace(e, span=place) for e in diagnostic.evidence if (place := _there(definition, e.span)) is not None)
+            fix = diagnostic.fix if diagnostic.fix and all(_there(definition, e.span) == e.span for e in diagnostic.fix.edits) else None
+            yield replace(diagnostic, span=moved, evidence=evidence, fix=fix)
+
+
+def _there(definition: Definition, span: Span) -> Span | None:
+    """Where a span is now that may also be of other definitions."""
+    return present(definition, span) if definition.first <= span.line <= definition.first + definition.tree.text.count("\n") else span

@@ -9,11 +9,17 @@ from .values import Either, Sequence, Value
 from .walk import Frame, Walk
 
 
+TESTS = 64                                     # of a chain of `and` or `or` that narrow what follows; those before them stand further off
+
+
 def narrow(walk: Walk, test: cst.BaseExpression, outcome: bool) -> None:
     """In the current frame, names whose value is one of several keep those with which the test has this outcome."""
-    todo = [(test, outcome)]
-    while todo:
+    todo, looked = [(test, outcome)], 0
+    while todo and looked < 2 * TESTS:
         node, outcome = todo.pop()
+        looked += 1
+        if type(node) not in _TELLING:
+            continue
         match node:
             case cst.UnaryOperation(operator=cst.Not(), expression=inner):
                 todo.append((inner, not outcome))
@@ -31,6 +37,9 @@ def narrow(walk: Walk, test: cst.BaseExpression, outcome: bool) -> None:
                 found = walk.evaluate(kinds)
                 wanted = found.items if isinstance(found, Sequence) else (found,)
                 _keep(walk, name, lambda option, kinds=wanted, outcome=outcome: _may_be(walk, option, kinds, outcome))
+
+
+_TELLING = frozenset((cst.UnaryOperation, cst.BooleanOperation, cst.Name, cst.NamedExpr, cst.Comparison, cst.Call))
 
 
 def _may_be(walk: Walk, value: Value, kinds, outcome: bool) -> bool:

@@ -6,7 +6,7 @@ the vocabulary of ops is Unknown, and refused where a tensor hangs on it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import libcst as cst
 
@@ -20,6 +20,7 @@ from .partial import SOME_NUMBER
 from .values import (
     NONE,
     OPEN,
+    Either,
     Instance,
     Library,
     Many,
@@ -210,9 +211,15 @@ def isinstance_(walk: Walk, args, keywords, node) -> Value | None:
     if len(args) != 2:
         return None
     wanted = args[1].items if isinstance(args[1], Sequence) else (args[1],)
-    answers = [is_a(walk, args[0], each) for each in wanted]
-    known = True if True in answers else None if None in answers else False
+    options = args[0].options if isinstance(args[0], Either) else (args[0],)
+    found = {_is_one(walk, option, wanted) for option in options}
+    known = found.pop() if len(found) == 1 else None
     return walk.unknown("an isinstance test", node) if known is None else Scalar(known)
+
+
+def _is_one(walk: Walk, value: Value, classes: Iterable[Value]) -> bool | None:
+    answers = [is_a(walk, value, each) for each in classes]
+    return True if True in answers else None if None in answers else False
 
 
 ITERABLE = frozenset(("collections.abc.Iterable", "collections.abc.Sequence", "typing.Iterable", "typing.Sequence"))
