@@ -60,7 +60,7 @@ class Poly:
         return _collect([(m, -c) for m, c in self.terms])
 
     def __sub__(self, other: Dim) -> Dim:
-        return self + (-other)
+        return _collect([*self.terms, *((m, -c) for m, c in _terms(other))])
 
     def __rsub__(self, other: Dim) -> Dim:
         return -self + other
@@ -224,9 +224,12 @@ def _atom_bounds(atom: Atom) -> tuple[int | None, int | None]:
 
 def at_least(dim: Dim, bound: int) -> bool:
     """Proved: dim >= bound whatever the symbols are; by the bounds of its terms, or of something that is never greater."""
-    if isinstance(dim, int):
-        return dim >= bound
-    todo = [dim]
+    return dim >= bound if isinstance(dim, int) else _at_least(dim, bound)
+
+
+@lru_cache(1 << 14)
+def _at_least(dim: Poly, bound: int) -> bool:
+    todo: list[Dim] = [dim]
     for _ in range(16):                          # real sizes need two or three; beyond that it is not proved
         if not todo:
             return False
@@ -266,13 +269,20 @@ def at_most(dim: Dim, bound: int) -> bool:
 
 def proved_different(a: Dim, b: Dim) -> bool:
     """The two sizes differ whatever the symbols are."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a != b
     difference = a - b
     if isinstance(difference, int):
         return difference != 0
     return at_least(difference, 1) or at_most(difference, -1)
 
 
-def symbols(dim: Dim) -> set[str]:
+def symbols(dim: Dim) -> frozenset[str]:
+    return _symbols(dim) if isinstance(dim, Poly) else frozenset()
+
+
+@lru_cache(1 << 14)
+def _symbols(dim: Poly) -> frozenset[str]:
     found: set[str] = set()
     todo: list[Dim] = [dim]
     while todo:
@@ -282,12 +292,12 @@ def symbols(dim: Dim) -> set[str]:
                     found.add(atom)
                 else:
                     todo += atom.left, atom.right
-    return found
+    return frozenset(found)
 
 
 def substitute(dim: Dim, values: dict[str, Dim]) -> Dim:
     """The dim with symbols replaced."""
-    if isinstance(dim, int):
+    if isinstance(dim, int) or values.keys().isdisjoint(_symbols(dim)):
         return dim
     total: Dim = 0
     for monomial, coefficient in dim.terms:
@@ -338,7 +348,9 @@ def _collect(terms: list[tuple[Monomial, int]]) -> Dim:
     sums: dict[Monomial, int] = {}
     for monomial, coefficient in terms:
         sums[monomial] = sums.get(monomial, 0) + coefficient
-    kept = sorted(((m, c) for m, c in sums.items() if c), key=lambda t: [str(a) for a in t[0]])
+    kept = [(m, c) for m, c in sums.items() if c]
+    if len(kept) > 1:
+        kept.sort(key=_text_of_monomial)
     if not kept:
         return 0
     if len(kept) == 1 and not kept[0][0]:
@@ -346,8 +358,12 @@ def _collect(terms: list[tuple[Monomial, int]]) -> Dim:
     return Poly(tuple(kept))
 
 
+def _text_of_monomial(term: tuple[Monomial, int]) -> list[str]:
+    return [str(atom) for atom in term[0]]
+
+
 def _monomial(atoms: Monomial) -> Monomial:
-    return tuple(sorted(atoms, key=str))
+    return tuple(sorted(atoms, key=str)) if len(atoms) > 1 else atoms
 
 
 def _without(monomial: Monomial, part: Monomial) -> Monomial | None:

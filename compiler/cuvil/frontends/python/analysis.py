@@ -200,7 +200,7 @@ class Analyzer:
             outcome.refusal = _unreadable(path, definition)
         made, function = facts_of(walk, path, definition), outcome.function
         if outcome.refusal is not None and any(map(may_be_none, outcome.parameters.values())) and not definition.stale:
-            _, plain = walked(self.workspace, steps, namespace, definition, {})      # as it is compiled: with its defaults
+            _, plain = walked(self.workspace, steps, namespace, definition, {}, strict=True)      # as it is compiled: with its defaults
             if plain.refusal is None:
                 function, outcome.refusal = plain.function, None
         facts = replace(blank, function=function, refusal=outcome.refusal, entry=outcome.entry, expressions=made,

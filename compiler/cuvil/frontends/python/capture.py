@@ -83,10 +83,11 @@ class Outcome:
 
 
 def walked(workspace: Workspace, steps: int, namespace: Namespace, definition: Definition, inputs: dict[str, TensorType] | None,
-           cls: UserClass | None = None, library: str | None = None) -> tuple[Walk, Outcome]:
-    """The walk of a function; a second one, when the first found out the element type of an input that was declared without."""
+           cls: UserClass | None = None, library: str | None = None, strict: bool = False) -> tuple[Walk, Outcome]:
+    """The walk of a function; a second one, when the first found out the element type of an input that was declared without.
+    strict: only whether it is refused counts, so the walk ends where it is."""
     walk = Walk(workspace, steps)
-    walk.given = library
+    walk.given, walk.strict = library, strict
     outcome = walk_function(walk, namespace, definition, inputs, cls)
     dtypes = learn.dtypes_met(walk)
     if dtypes:

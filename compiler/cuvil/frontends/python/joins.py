@@ -71,16 +71,19 @@ def least(value: int | Poly) -> bool:
 
 def same(a: Value, b: Value) -> bool:
     """The two are one value, as far as anyone can tell."""
-    match a, b:
-        case Scalar(value=p), Scalar(value=q):
-            return type(p) is type(q) and p == q
-        case Tensor(), Tensor():
+    if a is b or type(a) is not type(b):
+        return a is b
+    match a:
+        case Scalar(value=p):
+            return type(p) is type(b.value) and p == b.value
+        case Tensor():
             return a.op is b.op and a.storage == b.storage
-        case Library(), Library():
+        case Library():
             return a == b
-        case Instance(of=Library(name=p)), Instance(of=Library(name=q)):
-            return p == q and a.constructor == b.constructor and a.weights == b.weights and a.complete and b.complete and a.constructor is not None
-    return a is b
+        case Instance(of=Library(name=name)) if isinstance(b.of, Library):
+            return name == b.of.name and a.constructor == b.constructor and a.weights == b.weights and a.complete and b.complete \
+                and a.constructor is not None
+    return False
 
 
 def tensors(walk: Walk, a: Tensor, b: Tensor) -> Value:

@@ -21,7 +21,7 @@ from .workspace import bindings
 
 @statement(cst.IndentedBlock, cst.SimpleStatementLine, cst.SimpleStatementSuite, cst.Else, cst.Finally, form="its statements, in order")
 def block(walk: Walk, node) -> str | None:
-    body = node.body if not isinstance(node, (cst.Else, cst.Finally)) else (node.body,)
+    body = node.body if type(node) not in _AROUND_A_BLOCK else (node.body,)
     for each in body:
         left = walk.execute(each)
         if left is not None:
@@ -29,11 +29,17 @@ def block(walk: Walk, node) -> str | None:
     return None
 
 
+_AROUND_A_BLOCK = frozenset((cst.Else, cst.Finally))
+
+
 @statement(cst.Expr, form="evaluated for its ops; a string is documentation")
 def expression_statement(walk: Walk, node: cst.Expr) -> None:
-    if not isinstance(node.value, (cst.SimpleString, cst.ConcatenatedString)) and not (walk.naming and walk.frame.function is None):
+    if type(node.value) not in _STRINGS and not (walk.naming and walk.frame.function is None):
         walk.statement = node.value
         walk.evaluate(node.value)
+
+
+_STRINGS = frozenset((cst.SimpleString, cst.ConcatenatedString))
 
 
 @statement(cst.Pass, cst.Del, cst.TypeAlias, form="nothing")

@@ -35,15 +35,19 @@ from .values import (
     Device,
     Either,
     Instance,
+    Library,
     Many,
     Mapping,
+    Partial,
     Scalar,
     Sequence,
     Shape,
     Tensor,
     Unknown,
     Untyped,
+    UserClass,
     UserFunction,
+    UserModule,
     Value,
     Weight,
     describe,
@@ -52,6 +56,7 @@ from .values import (
 from .workspace import Namespace, Used, Workspace
 
 STEPS, DEPTH, SAME_FUNCTION, UNROLL = 200_000, 60, 4, 256
+FOR_GOOD = frozenset((Unknown, Instance, Library, UserFunction, UserClass, UserModule, Mapping, Partial))      # they mean the same at any time
 VIEWS = frozenset(("reshape", "transpose", "broadcast", "slice", "squeeze", "unsqueeze", "flip"))
 
 
@@ -111,6 +116,7 @@ class Walk:
         self.open_sizes: set[Dim] = set()                  # symbols for sizes of which nothing is known: joins.py
         self._numbers: dict[str, int] = {}                 # the last number a word of theirs was given
         self.members: dict[tuple[str, Span | None], Scalar] = {}      # sizes of unknown configurations: size_of
+        self.strict = False                                # walked only to see whether it compiles: the first refusal ends the walk
         self.weak = 0                                      # > 0 inside code that may not run: nothing is refused or learnt for it
         self.quiet = 0                                     # > 0 inside code that is walked by itself too: no problems are kept
         self.leaving: list[dict[str, Value]] | None = None # in a loop of unknown length: the names at each `break` and `continue`
@@ -220,6 +226,8 @@ class Walk:
         if self.refusal is None and not self.weak:
             chain = tuple(Evidence(caller, "called from here") for caller in self.frame.callers) if self.frame else ()
             self.refusal = CuvilError(what, span, expected, hint, evidence=(*evidence, *chain))
+            if self.strict:
+                raise self.refusal
         return Unknown(what if len(what) < 80 else "a refused operation", span)
 
     def problem(self, kind: str, what: str, expected: str, node: cst.CSTNode, operation: str = "",
@@ -276,6 +284,8 @@ class Walk:
 
     def resolve(self, value: Value) -> Value:
         """A value as it is now: after in-place changes, and with what was learnt of sizes and of untyped parameters."""
+        if type(value) in FOR_GOOD:
+            return value
         match value:
             case Tensor():
                 if self.changed and value.storage in self.changed:

@@ -213,12 +213,23 @@ def bound_names(definition: Definition) -> frozenset[str]:
     return known
 
 
+# Asked before the others: nodes are of abstract classes, and asking those takes long.
+_BLOCKS = frozenset((cst.IndentedBlock, cst.SimpleStatementLine, cst.SimpleStatementSuite))
+_BIND_NOTHING = frozenset((cst.Expr, cst.Return, cst.Raise, cst.Pass, cst.Break, cst.Continue, cst.Assert, cst.Attribute, cst.Subscript))
+
+
 def bindings(nodes) -> dict[str, cst.CSTNode]:
     """Names bound by statements of one scope, nested blocks included, with the node that binds each last."""
     found: dict[str, cst.CSTNode] = {}
     todo = list(reversed(nodes))
     while todo:
         node = todo.pop()
+        kind = type(node)
+        if kind in _BLOCKS:
+            todo += reversed(node.body)
+            continue
+        if kind in _BIND_NOTHING:
+            continue
         match node:
             case cst.Name(value=name):
                 found[name] = node
@@ -252,8 +263,6 @@ def bindings(nodes) -> dict[str, cst.CSTNode]:
                 todo += [case.body for case in cases]
             case cst.ExceptHandler(body=body) | cst.Else(body=body) | cst.Finally(body=body) | cst.ExceptStarHandler(body=body):
                 todo.append(body)
-            case cst.IndentedBlock(body=body) | cst.SimpleStatementLine(body=body) | cst.SimpleStatementSuite(body=body):
-                todo += reversed(body)
     return found
 
 
