@@ -13,6 +13,7 @@ from typing import Union
 
 Dim = Union[int, "Poly"]
 LONGEST = 2000                               # characters of a quotient, remainder, minimum or maximum: a loop over windows doubles them in each round
+PRODUCTS, POWER = 4096, 256                    # of a product: squaring a size in each round doubles them
 Monomial = tuple["Atom", ...]                # sorted, with repeats: (B, T, T) is B*T*T
 
 
@@ -66,7 +67,10 @@ class Poly:
         return -self + other
 
     def __mul__(self, other: Dim) -> Dim:
-        return _collect([(_monomial(m + n), c * d) for m, c in self.terms for n, d in _terms(other)])
+        terms = _terms(other)
+        if len(self.terms) * len(terms) > PRODUCTS or len(self.terms[0][0]) > POWER:
+            raise TooLong(f"a size of more than {PRODUCTS} products")
+        return _collect([(_monomial(m + n), c * d) for m, c in self.terms for n, d in terms])
 
     __rmul__ = __mul__
 

@@ -12,6 +12,8 @@ from .promotion import numpy_dtype, promote
 from .rules import dtype_of, shape_of
 from .shape import atleast_1d, atleast_2d, ravel, reshaped, unsqueeze
 
+PIECES = 4096
+
 
 @spelled("torch.cat", "torch.concat", "torch.concatenate")
 def cat(b: Builder, tensors, dim=0):
@@ -91,11 +93,19 @@ def split(b: Builder, tensor, split_size_or_sections, dim=0):
         return cut(b, tensor, axis, split_size_or_sections)
     count = exact_quotient(size, split_size_or_sections)
     if isinstance(count, int):
+        few(count)
         return cut(b, tensor, axis, [split_size_or_sections] * max(count, 1))
     if isinstance(size, Poly) or isinstance(split_size_or_sections, Poly):
         raise not_known("split of a symbolic size into a number of pieces that is not known")
     whole, rest = divmod(size, split_size_or_sections)
+    few(whole)
     return cut(b, tensor, axis, [split_size_or_sections] * whole + [rest] * (rest > 0))
+
+
+def few(count: int) -> None:
+    """Each piece is an op: nobody writes code for more, and a tensor of a million rows that is taken apart would fill the memory."""
+    if isinstance(count, int) and count > PIECES:
+        raise not_known(f"a tensor in more than {PIECES} pieces")
 
 
 @spelled("torch.chunk", "torch.Tensor.chunk")
@@ -103,6 +113,7 @@ def chunk(b: Builder, input, chunks, dim=0):
     axis, size = b.axis(dim, input), shape_of(input)[b.axis(dim, input)]
     piece = exact_quotient(size, chunks)
     if piece is not None:
+        few(chunks)
         return cut(b, input, axis, [piece] * chunks)
     if isinstance(size, Poly):
         raise not_known("chunk of a symbolic size into pieces that may be unequal")
@@ -117,6 +128,7 @@ def tensor_split(b: Builder, input, indices_or_sections, dim=0):
 def _array_split(b: Builder, x, parts, dim):
     axis, size = b.axis(dim, x), shape_of(x)[b.axis(dim, x)]
     if isinstance(parts, int):
+        few(parts)
         if not isinstance(size, int):
             piece = exact_quotient(size, parts)
             if piece is None:
@@ -145,6 +157,7 @@ def unbind(b: Builder, input, dim=0):
     axis = b.axis(dim, input)
     if not isinstance(shape_of(input)[axis], int):
         raise not_known("unbind of a symbolic size")
+    few(shape_of(input)[axis])
     return tuple(select(b, input, axis, i) for i in range(shape_of(input)[axis]))
 
 

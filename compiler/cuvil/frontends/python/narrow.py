@@ -8,7 +8,6 @@ from .pythons import is_a
 from .values import Either, Sequence, Value
 from .walk import Frame, Walk
 
-
 TESTS = 64                                     # of a chain of `and` or `or` that narrow what follows; those before them stand further off
 
 
