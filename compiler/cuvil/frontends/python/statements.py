@@ -7,6 +7,7 @@ walked and joined, for facts, and the function is refused.
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import is_
 
 import libcst as cst
 
@@ -208,12 +209,14 @@ def snapshot(names: dict[str, Value]) -> dict[str, Value]:
     copies: dict[int, Value] = {}
 
     def copy(value: Value, depth: int = 0) -> Value:
-        if isinstance(value, Either):
-            return Either(tuple(copy(option, depth + 1) for option in value.options))
-        if depth > 6 or not isinstance(value, (Sequence, Mapping, Many)):
+        kind = type(value)
+        if kind not in _HOLD or depth > 6:
             return value
+        if kind is Either:
+            options = tuple([copy(option, depth + 1) for option in value.options])
+            return value if all(map(is_, options, value.options)) else Either(options)
         if id(value) not in copies:
-            if isinstance(value, Many):
+            if kind is Many:
                 copies[id(value)] = Many(copy(value.item, depth + 1), value.kind)
             elif isinstance(value, Mapping):
                 copies[id(value)] = made = Mapping({}, value.kind)
@@ -222,10 +225,14 @@ def snapshot(names: dict[str, Value]) -> dict[str, Value]:
                 copies[id(value)] = made = Sequence([], "list")
                 made.items.extend(copy(item, depth + 1) for item in value.items)
             else:
-                copies[id(value)] = Sequence(tuple(copy(item, depth + 1) for item in value.items), value.kind)
+                items = tuple([copy(item, depth + 1) if type(item) in _HOLD else item for item in value.items])
+                copies[id(value)] = value if all(map(is_, items, value.items)) else Sequence(items, value.kind)
         return copies[id(value)]
 
-    return {name: copy(value) for name, value in names.items()}
+    return {name: copy(value) if type(value) in _HOLD else value for name, value in names.items()}
+
+
+_HOLD = frozenset((Either, Sequence, Mapping, Many))      # values that others stand in
 
 
 @statement(cst.For, form="unrolled over a sequence that is known, up to 256 rounds")
