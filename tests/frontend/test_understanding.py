@@ -532,3 +532,18 @@ def test_a_dict_changed_by_one_that_is_not_known_has_values_that_are_not_known()
                 return bias
     """, "Model.forward")
     assert found["bias"] == "unknown"
+
+
+def test_a_model_that_is_also_made_otherwise_is_not_shown_as_by_its_defaults_alone():
+    code = """
+        class Model(nn.Module):
+            def __init__(self, flat=False):
+                super().__init__()
+                self.flat = flat
+            def forward(self, x: Float[Tensor, "b 3 h w"]):
+                y = x.flatten(1) if self.flat else x
+                return y
+        def model(pretrained=False):
+            return Model(flat=True)
+    """
+    assert shown(code, "Model.forward")["y"] == "f32[...]"

@@ -21,7 +21,7 @@ from .capture import walk_function
 from .facts import ExpressionFact, FunctionFacts
 from .joins import without_differences
 from .signatures import inputs_of
-from .values import Deferred, Instance, Tensor, UserClass, UserFunction, Value, Weight
+from .values import Deferred, Instance, Mapping, Sequence, Tensor, Unknown, Untyped, UserClass, UserFunction, Value, Weight
 from .walk import Frame, OutOfBudget, Walk
 from .workspace import Namespace, Used, Workspace
 
@@ -29,6 +29,17 @@ ENTRIES = ("forward", "__call__")
 MAKERS = 4                                     # functions of a file that make its models: the first few say how
 _MAKES = re.compile(r"\bpretrained\b|\bweights: ")
 Seen = dict[int, tuple[cst.CSTNode, TensorType, str, Span | None]]            # node, type, library, and the call that brought it
+
+
+HELD = (Tensor, Weight, Instance, Sequence, Mapping)
+
+
+@dataclass(frozen=True)
+class Object:
+    """A value that is no tensor, and may hold some: what a model gives, say."""
+
+    value: Value
+    complete: bool = False                     # it says nothing of what else there is to know
 
 
 @dataclass(frozen=True)
@@ -92,11 +103,14 @@ def note(walk: Walk, node: cst.CSTNode, value: Value) -> None:
     """The value of an expression in one of the calls that reach it."""
     if isinstance(value, Deferred):
         value = value.tensor
-    if not isinstance(value, (Tensor, Weight)) or isinstance(value, Tensor) and value.library == "python" or walk.frame.definition is None:
+    if walk.frame.definition is None or not isinstance(value, HELD) or isinstance(value, Tensor) and value.library == "python":
+        return
+    if not isinstance(value, (Tensor, Weight)):                 # no tensor: an object, or a tuple of some
+        walk.everywhere.setdefault(walk.frame.definition, {}).setdefault(id(node), (node, Object(value), "", None))
         return
     seen = walk.everywhere.setdefault(walk.frame.definition, {})
     known = seen.get(id(node))
-    if known is not None:
+    if known is not None and known[2]:
         seen[id(node)] = node, without_differences(known[1], value.type), known[2], known[3]
         return
     library, callers = value.library if isinstance(value, Tensor) else "torch", walk.frame.callers
@@ -106,14 +120,19 @@ def note(walk: Walk, node: cst.CSTNode, value: Value) -> None:
 def merged(facts: FunctionFacts, definition: Definition, nodes: tuple[cst.CSTNode, ...], found: list[Seen], path: str) -> FunctionFacts:
     """The facts of a function with what its callers bring where it knows less by itself. nodes: those of its expressions."""
     types: Seen = {}
+    differing: set[int] = set()
     for seen in found:
         for at, each in seen.items():
             known = types.get(at)
-            types[at] = each if known is None else (known[0], _of_both(known[1], each[1]), known[2], known[3] or each[3])
+            if known is not None and not each[2]:
+                continue                                   # an object tells nothing of the tensors that other calls bring
+            if known is not None and known[2] and _differ(known[1], each[1]):
+                differing.add(at)
+            types[at] = each if known is None or not known[2] else (known[0], _of_both(known[1], each[1]), known[2], known[3] or each[3])
     expressions = []
     for node, fact in zip(nodes, facts.expressions):
         more = types.pop(id(node), None)
-        value = fact.value if more is None else _better(fact.value, more[1], more[2])
+        value = fact.value if more is None else _better(fact.value, more[1], more[2], id(node) in differing)
         expressions.append(fact if value is fact.value else replace(fact, value=value, caller=more[3]))
     expressions += [ExpressionFact(definition.span(node, path), type(node).__name__, _better(None, new, library), caller)
                     for node, new, library, caller in types.values() if node in definition.tree]
@@ -126,8 +145,21 @@ def _of_both(a: TensorType, b: TensorType) -> TensorType:
     return TensorType(shape, a.dtype if a.dtype == b.dtype or b.dtype is None else b.dtype if a.dtype is None else None)
 
 
-def _better(value: Value | None, brought: TensorType, library: str) -> Value | None:
-    """The value, or what callers bring when that says more of its rank and element type."""
+def _differ(a: TensorType, b: TensorType) -> bool:
+    """Both cannot be the type of one tensor, whatever its sizes are."""
+    return a.shape is not None and b.shape is not None and len(a.shape) != len(b.shape) or a.dtype is not None and b.dtype not in (None, a.dtype)
+
+
+def _better(value: Value | None, brought: TensorType | Object, library: str, differing: bool = False) -> Value | None:
+    """The value, or what callers bring when that says more of its rank and element type. Where callers differ, as a model with its defaults and
+    one that is made otherwise, the value alone is not all there is."""
+    if isinstance(brought, Object):
+        return brought.value if value is None or isinstance(value, (Unknown, Untyped)) else value
+    if isinstance(value, Tensor) and (differing or _differ(value.type, brought)):
+        own = value.type
+        found = TensorType(brought.shape if differing or own.shape is None or len(own.shape) == len(brought.shape or own.shape) else None,
+                           brought.dtype if differing or own.dtype == brought.dtype else None)
+        return replace(value, op=replace(value.op, type=found), marks=value.marks | {"brought"})
     if isinstance(value, Tensor):
         own = value.type
         shape = own.shape if own.shape is not None else brought.shape
