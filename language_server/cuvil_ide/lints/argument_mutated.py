@@ -231,4 +231,4 @@ def _is_docstring(statement: cst.BaseStatement) -> bool:
 
 
 RULE = Rule("CUV709", "argument-mutated", kind="aliasing-mutation", severity="warning", certainty="likely", check=check,
-            manual=__doc__, valid=VALID, invalid=INVALID)
+            manual=__doc__, valid=VALID, invalid=INVALID, needs="file")
