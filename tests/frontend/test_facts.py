@@ -396,3 +396,34 @@ def test_numbers_beside_tensors(types, code, type):
             y = {code}
             return y
     """)["y"] == type
+
+
+def test_a_layer_whose_size_is_none_for_now_has_no_known_size(facts):
+    file = facts("""
+        class Config:
+            def __init__(self, labels=None):
+                self.labels = labels
+
+        class Head(torch.nn.Module):
+            def __init__(self, config: Config):
+                super().__init__()
+                self.classifier = torch.nn.Linear(8, config.labels)
+
+            def forward(self, x: Float[Tensor, "n 8"]):
+                return self.classifier(x)
+    """)
+    assert problems(file) == [] and "None" not in describe(file.function("Head.forward").result)
+
+
+# A number picks it; it is no number itself, so what is added to it may have more axes.
+def test_an_item_at_a_number_may_be_anything(types):
+    found = types("""
+        def f(layers, i: int, bias: Float[Tensor, "4 8"]):
+            layer = layers[i]
+            gate = layer.store(bias)
+            y = gate.view(2, 3, 4, 8) + bias
+            z = [][i] + bias
+            n = i + bias
+            return y, z, n
+    """)
+    assert (found["y"], found["n"]) == ("?[...]", "f32[4, 8]") and found["z"] != "f32[4, 8]"

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from cuvil.diagnostics import Diagnostic, Fix
+from cuvil.ir.dims import Poly, symbols
 from cuvil.source import Edit
 
+from ..lookup import value_of
 from .axes import axes_of, batches, is_symbol, shown
 from .recorded import node_of
 from .reshape_as_transpose import came_from, reshapes
@@ -33,6 +35,7 @@ VALID = (
     _NET + "        return h.view(1, *h.shape)\n",
     "import torch\n\ndef f(x: torch.Tensor):\n    T, C = x.shape\n    return x.view(4, -1)\n",
     _NET + "        return h.sum().view(1, 1)\n",
+    "import torch\n\ndef f(x: torch.Tensor):\n    B, C, H, W = x.shape\n    return x.reshape(2, B * C, -1)\n",
 )
 INVALID = (
     Invalid(_NET + "        return »h.view(32, -1)«\n", "32", _NET + "        return h.view(h.size(0), -1)\n"),
@@ -56,10 +59,18 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
         first = call.args[0].value
         if not isinstance(first, (cst.Integer, cst.Name, cst.Attribute)):
             continue
+        if any(str(before[0]) in _sizes_in(facts, arg) for arg in call.args[1:]):
+            continue                                       # the samples go into another axis: what comes first is something else
         base = facts.module.code(call.func.value)
         fix = Fix("unsafe", "The batch's own size", (Edit(facts.module.span(first), f"{base}.size(0)"),)) if base.isidentifier() else None
         yield RULE.finding(f"a reshape of {shown(before)} to {after[0]} samples: the batch has {before[0]}, and the last batch may be smaller. Take the size from the tensor",
                            origin.span, came_from(source), fix)
+
+
+def _sizes_in(facts: FileFacts, arg: cst.Arg) -> set[str]:
+    from cuvil.frontends.python.values import Scalar
+    value = value_of(facts, facts.module.span(arg.value))
+    return symbols(value.value) if isinstance(value, Scalar) and isinstance(value.value, Poly) else set()
 
 
 RULE = Rule("CUV117", "fixed-batch-assumption", kind="shape-mismatch", severity="warning", certainty="likely", check=check,

@@ -29,6 +29,9 @@ VALID = (
     _START + "    return torch.softmax(x, dim=-1).clamp_min(1e-6).log()\n",
     _START + "    return torch.log(0.5 * torch.softmax(x, dim=-1) + 0.5 * torch.softmax(-x, dim=-1))\n",
     _START + "    return torch.log(x.exp())\n",
+    # what the loop makes of it is no softmax
+    "import torch\n\ndef f(x: torch.Tensor, g: torch.Tensor):\n    p = torch.softmax(x, dim=1)\n    for i in range(g.shape[2]):\n"
+    "        p = p * (1 + g[:, :, i] - (g[:, :, i] * p).sum(1, keepdim=True))\n    return torch.log(p)\n",
 )
 INVALID = (
     Invalid(_START + "    return »torch.log(torch.softmax(x, dim=-1))«\n", "log_softmax"),

@@ -38,7 +38,7 @@ INVALID = (
     Invalid(_START + "def f(x: torch.Tensor, w: torch.Tensor):\n    x = x.half()\n    w = w.float()\n    return »x @ w«\n", "float16 and float32"),
     Invalid(_START + "def f(q: torch.Tensor, k: torch.Tensor):\n    k = k.bfloat16()\n    return »F.scaled_dot_product_attention(q.float(), k, k)«\n", "float32 and bfloat16"),
     Invalid(_START + "def f():\n    net = nn.Linear(4, 2).half()\n    return »net(torch.zeros(3, 4))«\n", "float32 and float16"),
-    Invalid(_START + "def f(ids: torch.LongTensor):\n    return »nn.Linear(4, 2)(ids.long()[:, :4])«\n", "int64 and float32"),
+    Invalid(_START + "def f(ids: torch.LongTensor, x: torch.Tensor):\n    return »x.half() @ x.float()«\n", "float16 and float32"),
     Invalid(_START + "def f():\n    return »nn.Linear(4, 2)(torch.arange(12).reshape(3, 4))«\n", "int64 and float32"),
 )
 

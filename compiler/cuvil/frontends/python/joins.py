@@ -86,14 +86,14 @@ def same(a: Value, b: Value) -> bool:
     return False
 
 
-def tensors(walk: Walk, a: Tensor, b: Tensor) -> Value:
-    """One of two tensors: the sizes, type and marks that both have."""
+def tensors(walk: Walk, a: Tensor, b: Tensor, wide: bool = False) -> Value:
+    """One of two tensors: the sizes, type and marks that both have. wide: what the first says holds of the second."""
     if a.library != b.library:
         return Unknown("differs between branches")
     p, q = a.type, b.type
     shape = None
     if p.shape is not None and q.shape is not None and len(p.shape) == len(q.shape):
-        shape = tuple(x if x == y else open_size(walk) for x, y in zip(p.shape, q.shape))
+        shape = p.shape if wide else tuple(x if x == y else open_size(walk) for x, y in zip(p.shape, q.shape))
     type = TensorType(shape, p.dtype if p.dtype == q.dtype else None)
     walk.builder.origins = a.op.origins
     op = walk.builder.append("opaque", (a.op.id, b.op.id), {"call": "either"}, type)

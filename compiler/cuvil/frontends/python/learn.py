@@ -4,6 +4,7 @@ from __future__ import annotations
 import libcst as cst
 
 from ...ir.dims import Dim, Poly, symbol, symbols
+from ...ir.function import Op
 from ...ir.types import DType, TensorType
 from .values import Scalar, Sequence, Shape, Tensor, Untyped, Value
 from .walk import Walk
@@ -147,11 +148,20 @@ def dtypes_met(walk: Walk) -> dict[int, DType]:
             known = {operand.type.dtype for operand in operands if operand.type.dtype is not None}
             if len(known) == 1:
                 for at in operands:
-                    while at.type.dtype is None and at.name != "input" and at.operands and at.operands[0] in made:
+                    while at.type.dtype is None and at.name not in ("input", "take", "gather") and at.operands and at.operands[0] in made and _keeps_type(at):
                         at = next((made[i] for i in at.operands if i in made and made[i].type.dtype is None), made[at.operands[0]])
                     if at.name == "input" and at.type.dtype is None:
                         found.setdefault(at.attr("index"), *known)
     return found
+
+
+def _keeps_type(op: Op) -> bool:
+    """What the op gives has the element type of what it is given; of a call that is not known nothing is."""
+    return op.name != "opaque" or str(op.attr("call")).rpartition(".")[2] in KEPT
+
+
+KEPT = frozenset(("either", "view", "reshape", "transpose", "permute", "unsqueeze", "squeeze", "expand", "getitem", "flatten", "contiguous", "add", "sub", "mul", "[]=",
+                  "dropout", "cat", "stack", "pad", "flip", "roll", "relu", "gelu", "silu", "matmul", "linear"))
 
 
 def types_met(walk: Walk) -> dict[int, TensorType]:

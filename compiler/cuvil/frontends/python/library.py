@@ -163,27 +163,24 @@ def failed(walk: Walk, error: TypeRuleError, node: cst.CSTNode, shown: str, args
         if shown.rpartition(".")[2] not in NOT_ONE_TENSOR and any(map(is_tensor, given)):
             return partial.opaque(walk, shown, given, TensorType(None, None), node)
         return walk.unknown(f"{shown} is used in a way that is not supported", node)
-    if error.kind == "dtype-mismatch" and any(_only_annotated(walk, value) for value in (*args, *keywords.values())):
+    if error.kind == "dtype-mismatch" and _only_claimed(walk, (*args, *keywords.values())):
         return walk.unknown("an element type that the code contradicts", node)
     return walk.problem(error.kind, error.what, error.expected, node, shown, evidence(walk, (*args, *keywords.values())))
 
 
-def _only_annotated(walk: Walk, value: Value) -> bool:
-    """A parameter, or a part of one, whose element type nothing says but `torch.LongTensor` and the like: people write those for any
-    tensor, and Python does not check them."""
-    value = walk.resolve(value)
-    op = value.op if isinstance(value, Tensor) else None
-    for _ in range(16):
-        if op is None or op.name == "input" or len(op.operands) != 1 or op.name in ("cast", "opaque"):
-            break
-        op = walk.op(op.operands[0])
-    if op is None or op.name != "input" or not op.origins or walk.recording is None:
+def _only_claimed(walk: Walk, values: tuple[Value, ...]) -> bool:
+    """An element type of the clash is one that only `torch.LongTensor` and the like say of a parameter of the function that is walked:
+    people write those for any tensor, and Python does not check them."""
+    definition = walk.recording.definition if walk.recording is not None else None
+    if definition is None or "Tensor" not in definition.text:
         return False
-    span = op.origins[0].span
-    return span.path == walk.recording.namespace.path and _CLASSES.match(walk.recording.namespace.source.line(span.line)[span.column:]) is not None
+    claimed = {_CLASSES[name] for name in re.findall(r"\b(Long|Int|Short|Byte|Bool|Half|Float|Double|BFloat16)Tensor\b", _HEADER.match(definition.text)[0])}
+    return any(value.type.dtype in claimed for value in map(walk.resolve, values) if isinstance(value, (Tensor, Weight)))
 
 
-_CLASSES = re.compile(r"\w+\s*:\s*(?:Optional\[)?[\"']?(?:torch\.)?(?:cuda\.)?(?:Long|Int|Short|Byte|Bool|Half|Float|Double|BFloat16)Tensor\b")
+_CLASSES = {"Long": DType.I64, "Int": DType.I32, "Short": DType.I16, "Byte": DType.U8, "Bool": DType.BOOL, "Half": DType.F16, "Float": DType.F32,
+            "Double": DType.F64, "BFloat16": DType.BF16}
+_HEADER = re.compile(r"(?s).*?\)\s*(?:->[^\n]*)?:\s*\n|.*")
 
 
 def _given(walk: Walk, name: str, args: list[Value], type: Any, node: cst.CSTNode) -> Value:
