@@ -14,6 +14,7 @@ from .modules import given_away
 from .mutation import in_place, overwritten, reshaped
 from .values import (
     NONE,
+    RAISES,
     Either,
     Instance,
     Library,
@@ -247,7 +248,7 @@ def run_body(walk: Walk, function: UserFunction) -> Value:
     if left is None:
         values.append(NONE)
     if not values:
-        return Unknown("a function that always raises")
+        return RAISES
     result = values[0]
     for value in values[1:]:
         result = walk.join(result, value)

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import libcst as cst
 
 from ...ir.types import DType, TensorType
-from . import joins, modules, subscripts
+from . import classes, joins, modules, subscripts
 from .partial import SOME_NUMBER, opaque
 from .pythons import FUNCTIONS, python
-from .values import NONE, Either, Instance, Library, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserFunction, Value
+from .values import NONE, Either, Instance, Library, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserClass, UserFunction, Value
 from .walk import Walk
 
 Rule = Callable[[Walk, list[Value], dict[str, Value], cst.CSTNode], "Value | None"]
@@ -70,6 +70,13 @@ def dtype_of_weights(walk: Walk, args, keywords, node) -> Value | None:
     """The element type of a model's weights, when all have one."""
     dtype = modules.dtype_of_weights(args[0]) if args and isinstance(args[0], Instance) else None
     return Scalar(dtype) if dtype is not None else None
+
+
+@hub("modeling_utils", "PreTrainedModel._from_config")
+def from_config(walk: Walk, args, keywords, node) -> Value | None:
+    """The model of a configuration, as its class makes it."""
+    config = args[1] if len(args) > 1 else keywords.get("config")
+    return classes.instantiate(walk, args[0], [config], {}, node) if args and isinstance(args[0], UserClass) and config is not None else None
 
 
 @hub("attention_dispatch", "dispatch_attention_fn")

@@ -19,6 +19,7 @@ from .walk import Walk
 CONTAINERS = ("torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict", "torch.nn.ParameterList", "torch.nn.ParameterDict")
 SIZES = frozenset(("in_features", "out_features", "num_embeddings", "embedding_dim", "normalized_shape", "in_channels", "out_channels",
                    "num_features", "num_channels"))
+WINDOWS = frozenset(("kernel_size", "stride", "padding", "dilation"))
 BUFFERS = frozenset(("running_mean", "running_var", "num_batches_tracked"))
 SHAPELESS = frozenset(("bias", "eps", "inplace", "p", "elementwise_affine", "padding_idx", "affine", "momentum"))
 
@@ -52,7 +53,9 @@ def library_class(walk: Walk, name: str, args: list[Value], keywords: dict[str, 
     for extra in [k for k, p in signature(layer.constructor).parameters.items() if p.kind is p.VAR_KEYWORD]:
         given.update(given.pop(extra, {}))
     for key, value in given.items():
-        instance.attributes[key] = value if not _python(value) else Scalar(value)
+        instance.attributes[key] = value = value if not _python(value) else Scalar(value)
+        if key in WINDOWS and "Conv" in name and isinstance(value, Scalar) and isinstance(value.value, (int, Poly)):
+            instance.attributes[key] = Sequence((value,) * int(name[-2]))      # kept for each axis
     try:
         ctor = {key: value if _python(value) else _made(value) or plain(walk, value, "torch", []) for key, value in given.items()}
         weights = layer.parameters(**ctor)

@@ -15,7 +15,7 @@ from . import context, joins, learn, mutation, operators, records, scope, subscr
 from .expressions import assign, assign_unknown, iterate, one_of
 from .narrow import narrow
 from .tables import statement
-from .values import NONE, Either, Many, Mapping, Sequence, Tensor, Unknown, UserFunction, Value
+from .values import NONE, RAISES, Either, Many, Mapping, Sequence, Tensor, Unknown, UserFunction, Value
 from .walk import UNROLL, Walk
 from .workspace import bindings
 
@@ -67,12 +67,15 @@ def import_(walk: Walk, node) -> None:
 
 
 @statement(cst.Assign, form="names the value: its op takes the name as label")
-def assignment(walk: Walk, node: cst.Assign) -> None:
+def assignment(walk: Walk, node: cst.Assign) -> str | None:
     if walk.naming and walk.frame.function is None and all(isinstance(target.target, (cst.Subscript, cst.Attribute)) for target in node.targets):
-        return
+        return None
     value = walk.evaluate(node.value)
+    if walk.assume and value == RAISES:
+        return "raise"
     for target in node.targets:
         assign(walk, target.target, value)
+    return None
 
 
 @statement(cst.AnnAssign, form="names the value; the annotation says nothing that the value does not")
@@ -320,6 +323,8 @@ def _around(walk: Walk, value: Value, ends: list[Value]) -> Value:
         end = walk.resolve(end)
         if not joins.wide(walk, value, end):
             value = walk.join(value, end)
+        elif isinstance(value, Tensor) and isinstance(end, Tensor) and value.storage != end.storage:
+            value = joins.tensors(walk, value, end, wide=True)             # its type holds on; what it came from does not
     return value
 
 

@@ -285,6 +285,7 @@ MARKS = {
 Value = Union[Unknown, Untyped, Tensor, Shape, Scalar, Sequence, Mapping, UserFunction, UserClass, UserModule, Instance, Weight, Deferred,
               Library, Either, Many, Partial]
 NONE = Scalar(None)
+RAISES = Unknown("a function that always raises")
 
 
 def describe(value: Value) -> str:
