@@ -75,8 +75,8 @@ def decode(path: str, content: bytes) -> File:
         column = len(before[before.rfind(b"\n") + 1:].decode("utf-8", "replace"))
         raise CuvilError(f"not {error.encoding}: byte 0x{content[error.start]:02x} ({error.reason})", Span(path, line, column, line, column + 1),
                          "UTF-8, or the encoding that a `# -*- coding: ... -*-` line names", "save the file as UTF-8", code="CUV004") from None
-    except SyntaxError as error:             # the cookie names no encoding, or the first lines are not what it says
-        raise _problem(path, str(error.msg or error), "UTF-8, or the encoding that a `# -*- coding: ... -*-` line names") from None
+    except (SyntaxError, LookupError, ValueError) as error:      # the cookie names no encoding of text, or the first lines are not what it says
+        raise _problem(path, str(getattr(error, "msg", None) or error), "UTF-8, or the encoding that a `# -*- coding: ... -*-` line names") from None
 
 
 def write(path: str, text: str, encoding: str = "utf-8") -> None:

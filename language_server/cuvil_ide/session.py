@@ -361,6 +361,6 @@ def read(path: str) -> str:
             return file.read()
     except OSError as error:
         raise CuvilError(f"cannot read {path}: {error.strerror or error}", expected="a readable file") from None
-    except (UnicodeDecodeError, SyntaxError) as error:
+    except (SyntaxError, LookupError, ValueError) as error:      # also of a coding line that names no encoding of text, as rot13
         raise CuvilError(f"cannot decode {path}: {error}", expected="UTF-8, or a coding line that says what else",
                          hint="save the file as UTF-8") from None

@@ -20,7 +20,7 @@ from cuvil.source import Edit, Source, Span
 
 _MARK = re.compile(r"#\s*(?:noqa:\s*(?P<codes>[A-Za-z]+[0-9]+(?:[,\s]+[A-Z]+[0-9]+)*)|"
                    r"cuvil:\s*(?P<scope>ignore|file-ignore)\[(?P<names>[^\]]*)\])", re.IGNORECASE)
-_LIKELY = re.compile(r"#.*?(?:noqa|cuvil:)", re.IGNORECASE)
+_LIKELY = re.compile(r"^[^#\n]*#.*(?:noqa|cuvil:)", re.IGNORECASE | re.MULTILINE)      # once for each line, however many # it has
 
 
 @dataclass
