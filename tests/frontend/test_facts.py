@@ -427,3 +427,20 @@ def test_an_item_at_a_number_may_be_anything(types):
             return y, z, n
     """)
     assert (found["y"], found["n"]) == ("?[...]", "f32[4, 8]") and found["z"] != "f32[4, 8]"
+
+
+def test_a_function_that_is_too_large_with_its_defaults_costs_itself_alone(facts):
+    file = facts("""
+        def small(x: Float[Tensor, "3"]):
+            return x + 1
+
+        def large(x: torch.Tensor, rounds: int = 200, scale=None):
+            if scale is not None:
+                x = x * scale
+            for a in range(rounds):
+                for b in range(rounds):
+                    for c in range(rounds):
+                        x = x + a * b * c
+            return x
+    """)
+    assert describe(file.function("small").result) == "f32[3]" and file.function("large").refusal is not None

@@ -123,13 +123,13 @@ def walk_function(walk: Walk, namespace: Namespace, definition: Definition, inpu
         outcome.parameters = {name: records.as_it_was(walk, value) for name, value in outcome.parameters.items()}
         outcome.function = finish(walk, definition, namespace, outcome.result)
     except OutOfBudget:
-        walk.frame = frame
+        walk.frame, walk.strict = frame, False             # the walk has ended: the refusal is only kept
         walk.refuse("this function is too large to follow", node.name, "fewer unrolled rounds and calls")
     except TooLong as error:
-        walk.frame = frame
+        walk.frame, walk.strict = frame, False
         walk.refuse(f"{error} cannot be followed", node.name)
     except RecursionError:
-        walk.frame = frame
+        walk.frame, walk.strict = frame, False
         walk.refuse("this function is nested too deep to follow", node.name, "expressions and calls that are less deep")
     except CuvilError as error:
         walk.refusal = walk.refusal or error
