@@ -547,3 +547,18 @@ def test_a_model_that_is_also_made_otherwise_is_not_shown_as_by_its_defaults_alo
             return Model(flat=True)
     """
     assert shown(code, "Model.forward")["y"] == "f32[...]"
+
+
+def test_calls_that_differ_in_one_walk_stay_so_whatever_another_says():
+    code = """
+        def flat(x, axes=1):
+            y = x.flatten(axes)
+            return y
+        class Model(nn.Module):
+            def forward(self, x: Float[Tensor, "b 3 h w"]):
+                return flat(x), flat(x, 2)
+        class Other(nn.Module):
+            def forward(self, x: Float[Tensor, "b 3 h w"]):
+                return flat(x)
+    """
+    assert shown(code, "flat")["y"] == "f32[...]"

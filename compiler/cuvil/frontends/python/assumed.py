@@ -28,7 +28,7 @@ from .workspace import Namespace, Used, Workspace
 ENTRIES = ("forward", "__call__")
 MAKERS = 4                                     # functions of a file that make its models: the first few say how
 _MAKES = re.compile(r"\bpretrained\b|\bweights: ")
-Seen = dict[int, tuple[cst.CSTNode, TensorType, str, Span | None]]            # node, type, library, and the call that brought it
+Seen = dict[int, tuple[cst.CSTNode, TensorType, str, Span | None, bool]]      # node, type, library, the call that brought it, whether calls differ
 
 
 HELD = (Tensor, Weight, Instance, Sequence, Mapping)
@@ -106,36 +106,38 @@ def note(walk: Walk, node: cst.CSTNode, value: Value) -> None:
     if walk.frame.definition is None or not isinstance(value, HELD) or isinstance(value, Tensor) and value.library == "python":
         return
     if not isinstance(value, (Tensor, Weight)):                 # no tensor: an object, or a tuple of some
-        walk.everywhere.setdefault(walk.frame.definition, {}).setdefault(id(node), (node, Object(value), "", None))
+        walk.everywhere.setdefault(walk.frame.definition, {}).setdefault(id(node), (node, Object(value), "", None, False))
         return
     seen = walk.everywhere.setdefault(walk.frame.definition, {})
     known = seen.get(id(node))
     if known is not None and known[2]:
-        seen[id(node)] = node, without_differences(known[1], value.type), known[2], known[3]
+        seen[id(node)] = node, without_differences(known[1], value.type), known[2], known[3], known[4] or _differ(known[1], value.type)
         return
     library, callers = value.library if isinstance(value, Tensor) else "torch", walk.frame.callers
-    seen[id(node)] = node, value.type, library, callers[0] if callers else None
+    seen[id(node)] = node, value.type, library, callers[0] if callers else None, False
 
 
 def merged(facts: FunctionFacts, definition: Definition, nodes: tuple[cst.CSTNode, ...], found: list[Seen], path: str) -> FunctionFacts:
     """The facts of a function with what its callers bring where it knows less by itself. nodes: those of its expressions."""
     types: Seen = {}
-    differing: set[int] = set()
     for seen in found:
         for at, each in seen.items():
             known = types.get(at)
             if known is not None and not each[2]:
                 continue                                   # an object tells nothing of the tensors that other calls bring
-            if known is not None and known[2] and _differ(known[1], each[1]):
-                differing.add(at)
-            types[at] = each if known is None or not known[2] else (known[0], _of_both(known[1], each[1]), known[2], known[3] or each[3])
+            if known is None or not known[2]:
+                types[at] = each
+                continue
+            differ = known[4] or each[4] or _differ(known[1], each[1])
+            both = without_differences if differ else _of_both
+            types[at] = known[0], both(known[1], each[1]), known[2], known[3] or each[3], differ
     expressions = []
     for node, fact in zip(nodes, facts.expressions):
         more = types.pop(id(node), None)
-        value = fact.value if more is None else _better(fact.value, more[1], more[2], id(node) in differing)
+        value = fact.value if more is None else _better(fact.value, more[1], more[2], more[4])
         expressions.append(fact if value is fact.value else replace(fact, value=value, caller=more[3]))
     expressions += [ExpressionFact(definition.span(node, path), type(node).__name__, _better(None, new, library), caller)
-                    for node, new, library, caller in types.values() if node in definition.tree]
+                    for node, new, library, caller, _ in types.values() if node in definition.tree]
     return replace(facts, expressions=tuple(expressions))
 
 
