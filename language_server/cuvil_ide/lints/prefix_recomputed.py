@@ -6,7 +6,7 @@ Example: `for _ in range(n): logits = model(ids); ids = torch.cat([ids, logits[:
 Instead: `out = model(last, past_key_values=past, use_cache=True)`, where last is the newest token; or `model.generate(...)`
 Fix: display: keep the keys and values, and feed the last token.
 
-Silent where a cache goes along, where only the last tokens are fed, and where what is appended does not come from the model.
+Silent where a cache goes along, where other positions than the last are read, where only the last tokens are fed, and where what is appended does not come from the model.
 """
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ VALID = (
     "        token = out.logits[:, -1:].argmax(-1)\n    return token\n",
     _START + "    for _ in range(2):\n        logits = model(ids)\n        token = logits[:, -1:].argmax(-1)\n    return token\n",
     _START + "    for _ in range(n):\n        ids = ids + model(ids)\n    return ids\n",
+    _START + "    for _ in range(n):\n        token = model(ids).argmax(-1)\n" + _APPEND,
     _START + "    found = []\n    for part in ids:\n        found.append(model(part))\n    return found\n",
 )
 INVALID = (
@@ -47,6 +48,7 @@ _WHERE = re.compile(r"\b(?:cat|concat|concatenate|hstack|append)\(")
 _APPENDS = frozenset(("cat", "concat", "concatenate", "hstack"))
 _CACHED = re.compile(r"past|cache|\bkv|state|mems\b|incremental", re.IGNORECASE)
 _MODEL = re.compile(r"(?:\w*_)?(?:model|net|network|decoder|lm|gpt\d*|llm|transformer|seq2seq|bert|llama|mamba|rnn|self)", re.IGNORECASE)
+_LAST = re.compile(r"\[(?:[^\[\]]*,)?\s*-1\s*:?\s*[,\]]")          # what the model gives for the last position is all that is read
 _STEPS = frozenset(("forward", "decode", "decoder"))
 
 
@@ -54,7 +56,8 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
     if "torch" not in facts.source.text:
         return
     for loop in nodes(facts, _WHERE, cst.For, cst.While, analysed=True):
-        if _CACHED.search(facts.module.code(loop)):
+        code = facts.module.code(loop)
+        if _CACHED.search(code) or not _LAST.search(code):
             continue
         for assign in inside(facts, loop, cst.Assign, cst.Call):
             grown = _grown(assign) if isinstance(assign, cst.Assign) else _appended(assign)
