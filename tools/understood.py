@@ -5,8 +5,8 @@
 DIR is an unpacked package. Read are `forward` and `__call__` of the classes in each file, and what they call in that file: methods by
 `self.name(...)`, functions by their names. N files of each package are taken evenly from its sorted list of those that have a forward.
 
-An expression is a call, an operator, a comparison, an item or an attribute; names are not counted, nor what only stands in an
-annotation, a decorator or a default. It is tensor-valued
+An expression is a call, an operator, a comparison, an item or an attribute; names are not counted, nor what is written to (`x[i] = y`), nor
+what only stands in an annotation, a decorator or a default. It is tensor-valued
   * when its value is known to be a tensor, whether or not its rank and element type are;
   * when its value is not known and the code says it is one: a call of a function of torch that gives a tensor, a method that only tensors
     have, an operator or an item of something tensor-valued, a call of an object on `self` with a tensor-valued argument; and an attribute or
@@ -163,8 +163,9 @@ class _Reader:
                 break
         applied = {id(target) for node in nodes if tensors[id(node)] for target in self.applied(node, tensors)}
         callees = {id(node.func) for node in nodes if isinstance(node, cst.Call)}
+        written = {id(target.target) for node in nodes if isinstance(node, cst.Assign) for target in node.targets}
         for node in nodes:
-            if not isinstance(node, COUNTED) or id(node) in callees:
+            if not isinstance(node, COUNTED) or id(node) in callees or id(node) in written:
                 continue
             value = self.value(node)
             if tensors[id(node)] or id(node) in applied and (value is None or isinstance(value, (Unknown, Untyped))):

@@ -35,9 +35,7 @@ def key(walk: Walk, elements: tuple[cst.SubscriptElement, ...]) -> Value:
 
 def _slice(walk: Walk, node: cst.Slice) -> Value:
     parts = [walk.evaluate(part) if part is not None else None for part in (node.lower, node.upper, node.step)]
-    unknown = next((p for p in parts if isinstance(p, Unknown)), None)
-    parts = [None if isinstance(p, Scalar) and p.value is None else p for p in parts]
-    return unknown or Scalar(slice(*parts))
+    return Scalar(slice(*(None if isinstance(p, Scalar) and p.value is None else p for p in parts)))
 
 
 def get(walk: Walk, value: Value, index: Value, node: cst.CSTNode) -> Value:
