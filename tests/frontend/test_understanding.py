@@ -562,3 +562,22 @@ def test_calls_that_differ_in_one_walk_stay_so_whatever_another_says():
                 return flat(x)
     """
     assert shown(code, "flat")["y"] == "f32[...]"
+
+
+def test_lists_of_tensors_that_layers_take_are_batches_of_images():
+    found = shown("""
+        class Head(nn.Module):
+            def __init__(self, width: int = 8, classes=5):
+                super().__init__()
+                self.conv, self.classes = nn.Conv2d(width, 3 * classes, 3, padding=1), classes
+            def forward(self, features: list[Tensor]):
+                found = []
+                for each in features:
+                    y = self.conv(each)
+                    N, _, H, W = y.shape
+                    z = y.view(N, -1, self.classes, H, W).permute(0, 3, 4, 1, 2).reshape(N, -1, self.classes)
+                    found.append(z)
+                all = torch.cat(found, dim=1)
+                return all
+    """, "Head.forward")
+    assert found["y"].startswith("f32[") and found["y"].count(",") == 3 and found["all"].startswith("f32[") and found["all"].count(",") == 2

@@ -1,6 +1,8 @@
 """What code says about sizes besides computing with them: `B, T, C = x.shape`, `assert x.shape == (B, 3)`, `if ...: raise`."""
 from __future__ import annotations
 
+from dataclasses import replace
+
 import libcst as cst
 
 from ...ir.dims import Dim, Poly, symbol, symbols
@@ -46,6 +48,9 @@ def given_to_layer(walk: Walk, layer: str, values: list[Value]) -> list[Value]:
     axes = IMAGES.get(layer)
     if axes and values and isinstance(values[0], Tensor) and values[0].type.shape is None and refinable(walk, values[0]) and not walk.weak:
         values[0] = walk.learn_type(values[0], tuple(map(walk.fresh_symbol, axes)))
+    elif axes and walk.assume and values and isinstance(values[0], Tensor) and values[0].type.shape is None:
+        type = TensorType(tuple(map(walk.fresh_symbol, axes)), values[0].type.dtype or DType.F32)
+        values[0] = replace(values[0], op=walk.builder.append("opaque", (values[0].op.id,), {"call": "a batch of images"}, type))
     return values
 
 

@@ -20,7 +20,7 @@ from .documented import documented
 from .facts import Entry
 from .libraries import library_of
 from .library import dtype_named
-from .values import CPU, Device, Library, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserFunction, Value
+from .values import CPU, Device, Library, Many, Mapping, Scalar, Sequence, Tensor, Unknown, Untyped, UserFunction, Value
 from .walk import Frame, Walk
 from .workspace import dotted, library
 
@@ -32,6 +32,7 @@ MAY_BE_NONE = "parameter that may be None"
 DEFAULTS = {"Float": DType.F32, "Int": DType.I64}          # what a plain Float or Int is taken as, where the compiler needs one
 TENSORS = {"torch.Tensor": None, "torch.FloatTensor": DType.F32, "torch.LongTensor": DType.I64, "torch.BoolTensor": DType.BOOL,
            "torch.HalfTensor": DType.F16, "torch.IntTensor": DType.I32, "torch.nn.Parameter": None}
+LISTS = ("builtins.list", "typing.List", "typing.Sequence", "collections.abc.Sequence")
 ARRAYS = ("numpy.ndarray", "numpy.typing.NDArray", "numpy.typing.ArrayLike")
 
 
@@ -96,6 +97,8 @@ def inputs_of(walk: Walk, function: UserFunction, entry: Entry | None, given: di
             names[name] = Unknown(declared, walk.span(parameter))
         else:
             known = objects.of_class(_name(walk, parameter.annotation.annotation)) if parameter.annotation is not None else None
+            if known is None and walk.assume and not walk.building and parameter.annotation is not None:
+                known = _list_of_tensors(walk, name, place, parameter.annotation.annotation, function)
             names[name] = known or Untyped(name, place, walk.span(parameter))
     alone = walk.assume and not walk.building                # nothing more is given
     reason = calls.UNGIVEN if walk.building and given is None else "arguments that are not known one by one"
@@ -115,6 +118,17 @@ def _known(walk: Walk, declared: Declared, name: str, place: int, written: dict[
     if shape is None and rank is not None:
         shape = tuple(walk.fresh_symbol(f"{name}{axis}") for axis in range(rank))
     return TensorType(shape, declared.type.dtype or walk.dtypes.get(place) or dtype)
+
+
+def _list_of_tensors(walk: Walk, name: str, place: int, annotation: cst.BaseExpression, function: UserFunction) -> Many | None:
+    """`list[Tensor]`: tensors of which nothing else is known."""
+    if not isinstance(annotation, cst.Subscript) or _name(walk, annotation.value) not in LISTS or not isinstance(annotation.slice[0].slice, cst.Index):
+        return None
+    inner = declared_type(walk, annotation.slice[0].slice.value)
+    if not isinstance(inner, Declared) or inner.library == "numpy":
+        return None
+    walk.builder.origins = (walk.parameter_origin(name),)
+    return Many(walk.tensor(walk.builder.append("opaque", (), {"call": "an item of a list that is given"}, inner.type), "torch"))
 
 
 def optional_type(walk: Walk, annotation: cst.BaseExpression) -> Declared | None:
