@@ -581,3 +581,23 @@ def test_lists_of_tensors_that_layers_take_are_batches_of_images():
                 return all
     """, "Head.forward")
     assert found["y"].startswith("f32[") and found["y"].count(",") == 3 and found["all"].startswith("f32[") and found["all"].count(",") == 2
+
+
+def test_a_call_that_changes_an_object_changes_it_each_time():
+    body = "                x = x + 1\n" * 40
+    found = shown(f"""
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.kept = None
+            def keep(self, x):
+{body}                self.kept = x
+                return x
+            def forward(self, x: Float[Tensor, "b 4"]):
+                self.keep(x)
+                self.kept = None
+                self.keep(x)
+                y = self.kept
+                return y
+    """, "Model.forward")
+    assert found["y"] == "f32[b, 4]"

@@ -142,7 +142,7 @@ def set(walk: Walk, value: Value, name: str, new: Value, node: cst.CSTNode) -> N
     """`value.name = new`: on a user's object in `__init__`, its attribute; elsewhere an effect, which is not compiled."""
     if isinstance(value, Instance):
         if not any(each is value for each in walk.constructing):
-            walk.forms.clear()
+            walk.forms = {}                                # another one: who called this knows that something changed
         classes.register(value, name, new)
         if not walk.building:
             walk.refuse("an attribute of an object is set while it runs, which is not compiled", node, "a function without effects",

@@ -216,10 +216,10 @@ def _followed(walk: Walk, function: UserFunction, args: list[Value], keywords: d
     walk.frame = frame
     walk.context = inside(walk, function, around)
     walk.active.append(function.node)
-    steps = walk.steps
+    steps, forms = walk.steps, walk.forms
     try:
         result = run_body(walk, function)
-        if alike is not None and steps - walk.steps >= summaries.WORTH:
+        if alike is not None and walk.forms is forms and steps - walk.steps >= summaries.WORTH:
             walk.summaries[alike] = result
         return result
     finally:

@@ -35,6 +35,7 @@ def modules(module: Instance) -> list[Instance]:
 def switch(walk: Walk, module: Instance, mode: bool | None) -> None:
     """`module.train(mode)`, with all that it holds. In code that may not run the mode is only known if it stays what it was."""
     uncertain = walk.weak > walk.quiet
+    walk.forms = {}
     for each in modules(module):
         each.training = mode if not uncertain or each.training is mode else None
 
