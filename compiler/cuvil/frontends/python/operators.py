@@ -117,12 +117,12 @@ def python(walk: Walk, kind: str, a: Any, b: Any, node: cst.CSTNode) -> Value:
         if kind in OF_BITS:
             return walk.unknown("the bits of a size", node)
         return apply(walk, f"operator.{BINARY[kind][0]}", [real(walk, a, node), real(walk, b, node)], {}, node, sign)
-    if kind == "Modulo" and isinstance(a, str) and type(b) in (int, str) and len(a) < 200:
+    if kind == "Modulo" and isinstance(a, str) and type(b) in (int, str) and len(a) < 200 and not re.search(r"\d{5}", a):
         try:
             return Scalar(a % b)
         except (TypeError, ValueError):
             return walk.unknown("a formatted string", node)
-    if _large(kind, a, b) or kind == "Modulo" and isinstance(a, (str, bytes)):
+    if large(kind, a, b) or kind == "Modulo" and isinstance(a, (str, bytes)):
         return walk.unknown("a formatted string" if isinstance(a, (str, bytes)) else "a number that is too large", node)
     try:
         return Scalar(function(a, b))
@@ -130,7 +130,7 @@ def python(walk: Walk, kind: str, a: Any, b: Any, node: cst.CSTNode) -> Value:
         return walk.unknown("a Python operation that fails", node)
 
 
-def _large(kind: str, a: Any, b: Any) -> bool:
+def large(kind: str, a: Any, b: Any) -> bool:
     """Whether the result may have more characters or bits than are worked out: a number that is squared in a loop doubles in each round."""
     match a, b:
         case int(), int():

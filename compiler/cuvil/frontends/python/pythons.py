@@ -492,7 +492,13 @@ def not_followed(walk: Walk, args, keywords, node) -> Value | None:
     return walk.unknown("a Python function that is not followed", node)
 
 
-for _name, _function in (("abs", abs), ("round", round), ("divmod", divmod), ("pow", pow)):
+def _power(base, exponent, modulus=None):
+    if modulus is None and operators.large("Power", base, exponent):
+        raise ValueError("a number that is too large")
+    return pow(base, exponent, modulus)
+
+
+for _name, _function in (("abs", abs), ("round", round), ("divmod", divmod), ("pow", _power)):
     def _arithmetic(walk: Walk, args, keywords, node, name=_name, function=_function) -> Value | None:
         if any(isinstance(arg, Tensor) for arg in args):
             return apply(walk, f"builtins.{name}", args, keywords, node, name) if f"builtins.{name}" in SPELLINGS else \
