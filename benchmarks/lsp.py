@@ -42,7 +42,8 @@ class Server:
         started = time.perf_counter()
         self.process = subprocess.Popen([sys.executable, "-m", "cuvil_lsp"], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL)
-        self.ask("initialize", {"processId": os.getpid(), "rootUri": folder.as_uri(), "capabilities": {"textDocument": {"diagnostic": {}}}})
+        self.ask("initialize", {"processId": os.getpid(), "rootUri": folder.as_uri(), "capabilities": {
+            "textDocument": {"diagnostic": {}}, "workspace": {"diagnostics": {"refreshSupport": True}}}})
         self.tell("initialized", {})
         self.tell("textDocument/didOpen", {"textDocument": {"uri": self.uri, "languageId": "python", "version": 0, "text": text}})
         self.pull()
