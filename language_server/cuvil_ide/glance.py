@@ -19,20 +19,21 @@ if TYPE_CHECKING:
 
 
 def at_a_glance(last: lints.Findings | None, glance: Glance, rules: Iterable[lints.Rule]) -> lints.Findings:
-    facts, rules = glance.facts, list(rules)
-    names = {(definition.name, definition.first) for definition in glance.fresh}
-    owners = {definition.owner for definition in glance.fresh}
-    part = replace(facts, functions=tuple(f for f in facts.functions if (f.name, f.span.line) in names), module=facts.module.part(glance.fresh),
+    facts, rules, fresh = glance.facts, list(rules), glance.fresh
+    moves = Moves(last.source, facts.source) if last is not None else None
+    if glance.complete and not fresh:                   # somebody who asked for facts had the whole text walked
+        fresh = tuple(d for d in facts.module.definitions if moves is None or moves.touch(d.first, d.last))
+    places, owners = {(definition.name, definition.first) for definition in fresh}, {definition.owner for definition in fresh}
+    part = replace(facts, functions=tuple(f for f in facts.functions if (f.name, f.span.line) in places), module=facts.module.part(fresh),
                    classes=tuple(c for c in facts.classes if c.name in owners))
-    if all(definition.kind == "function" for definition in glance.fresh):
+    if all(definition.kind == "function" for definition in fresh):
         part = replace(part, expressions=(), problems=(), calls=(), writes=(), branches=(), assigns=())
     anew = {rule.name for rule in rules if rule.needs == "text"}
-    found = lints.find(part, (rule for rule in rules if rule.needs != "file" or glance.complete))
-    places = {(d.code, d.span) for d in found}
-    if last is None:
+    found = lints.find(part, (rule for rule in rules if rule.needs != "file" or glance.complete and last is None))
+    if moves is None:
         return lints.Findings(facts.source, tuple(found))
-    moves = Moves(last.source, facts.source)
-    before = (d for d in moves.diagnostics(last.found) if d.name not in anew and (d.code, d.span) not in places)
+    told = {(d.code, d.span) for d in found}
+    before = (d for d in moves.diagnostics(last.found) if d.name not in anew and (d.code, d.span) not in told)
     return lints.Findings(facts.source, (*found, *before), tuple(moves.diagnostics(last.unused)))
 
 
@@ -45,6 +46,10 @@ class Moves:
         self.above = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
         below = next((i for i, (x, y) in enumerate(zip(reversed(a), reversed(b))) if x != y), min(len(a), len(b)))
         self.below, self.lines = len(a) - min(below, min(len(a), len(b)) - self.above), len(b) - len(a)
+
+    def touch(self, first: int, last: int) -> bool:
+        """Whether lines of the new text are among those that changed, or next to some that went."""
+        return last >= self.above and first <= self.below + self.lines + 1
 
     def span(self, span: Span) -> Span | None:
         if span.path != self.path or span.end_line <= self.above:

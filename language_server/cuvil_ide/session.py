@@ -209,11 +209,14 @@ class Session:
             facts, known = self.facts(path), self._brought.get(path)
             if known is not None and known.facts is facts:
                 return True
-            walks = iter((False,))                             # the second one is asked for again
+            walks, workspace = iter((False,)), self.workspace(path)      # the second one is asked for again
+            workspace.stop = self._outdated(facts.source)
             try:
-                more = python.brought(facts, self.workspace(path), lambda: next(walks, True))
+                more = python.brought(facts, workspace, lambda: next(walks, True))
             except Interrupted:
                 return False
+            finally:
+                workspace.stop = bool
             changed = {id(a): b for a, b in zip(facts.functions, more.functions) if a is not b}
             self._brought[path] = Brought(facts, changed, (facts, more))
             return True

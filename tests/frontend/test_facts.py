@@ -236,14 +236,25 @@ def test_helpers_are_imported_from_the_workspace_only(tmp_path):
 
 def test_a_walk_of_a_large_file_can_be_stopped_and_goes_on_where_it_was():
     code = "import torch\n" + "".join(f"def f{i}():\n    return torch.zeros({i + 1})\n" for i in range(700))
-    analyzer, asked = Analyzer(Workspace(".")), []
-    with pytest.raises(Interrupted):
-        analyzer.analyze(Source("m.py", code), lambda: asked.append(1) or len(asked) > 500)
+    asked = []
+    Analyzer(Workspace(".")).analyze(Source("m.py", code), lambda: asked.append(1))
+    analyzer, all_of_it = Analyzer(Workspace(".")), len(asked)
     asked.clear()
-    facts = analyzer.analyze(Source("m.py", code), lambda: bool(asked.append(1)))
-    assert len(asked) == 201 and describe(facts.function("f699").result) == "f32[700]"
+    with pytest.raises(Interrupted):
+        analyzer.analyze(Source("m.py", code), lambda: asked.append(1) or len(asked) > all_of_it * 2 // 3)
+    asked.clear()
+    facts = analyzer.analyze(Source("m.py", code), lambda: asked.append(1))
+    assert 0 < len(asked) < all_of_it // 2 and describe(facts.function("f699").result) == "f32[700]"
     place = facts.function("f3").expressions[0].span
     assert facts.source.slice(place) == facts.module.code(facts.module.node_at(place.line, place.column))[:len(facts.source.slice(place))]
+
+
+def test_a_walk_is_stopped_within_a_function_too():
+    code = "import torch\ndef f(x: torch.Tensor):\n" + "".join(f"    x = x + {i}\n" for i in range(300)) + "    return x\n"
+    analyzer, asked = Analyzer(Workspace(".")), []
+    with pytest.raises(Interrupted):
+        analyzer.analyze(Source("m.py", code), lambda: asked.append(1) or len(asked) > 50)
+    assert len(asked) == 51 and len(analyzer.analyze(Source("m.py", code)).function("f").function.ops) > 300
 
 
 def test_at_a_glance_only_what_was_typed_is_walked_and_the_rest_stands_where_it_moved():

@@ -61,6 +61,15 @@ def test_what_is_typed_is_found_at_once_and_what_is_mended_goes():
     assert lines(session.diagnostics("a.py")) == [("outer-broadcast", 10)] and session.settled("a.py")
 
 
+def test_what_was_typed_is_found_when_somebody_asked_for_the_facts_of_all_first():
+    session = Session(".")
+    session.update("a.py", CODE, 1)
+    session.diagnostics("a.py")
+    session.update("a.py", CODE.replace("return x", "return None == None"), 2)
+    session.facts("a.py")
+    assert lines(session.quick_diagnostics("a.py")) == [("constant-comparison", 5), ("constant-comparison", 6), ("outer-broadcast", 10)]
+
+
 def test_evidence_and_fixes_move_with_their_finding():
     session = Session(".")
     session.update("a.py", CODE, 1)

@@ -72,13 +72,14 @@ class Analyzer:
         self._brought: OrderedDict[str, tuple[int, dict[Definition, assumed.Brought]]] = OrderedDict()
 
     def analyze(self, source: Source, stop: Callable[[], bool] = bool) -> FileFacts:
-        """Everything known of a file. Never raises for user code; Interrupted when `stop`, asked between definitions, says so."""
+        """Everything known of a file. Never raises for user code; Interrupted when `stop`, asked at each definition and statement, says so."""
         deep_enough()
         self.workspace.look_again()
         namespace = self.workspace.open(source)
         kept = self._kept.pop(source.path, {}) | self._glanced.pop(source.path, {})
         self._shifted.pop(source.path, None)
         now = self._kept[source.path] = {}
+        self.workspace.stop = stop
         try:
             for definition in namespace.syntax.definitions:
                 if definition.kind == "class":
@@ -92,6 +93,8 @@ class Analyzer:
         except BaseException:
             self._kept[source.path] = kept | now
             raise
+        finally:
+            self.workspace.stop = bool
         while len(self._kept) > self._files:
             oldest, _ = self._kept.popitem(last=False)
             for known in (self._glanced, self._shifted, self._classes):

@@ -18,6 +18,7 @@ import libcst as cst
 
 from ...cst import Definition
 from ...diagnostics import CuvilError, Evidence
+from ...interrupted import Interrupted
 from ...ir.dims import Dim, Poly, substitute, symbol, symbols
 from ...ir.function import Function, Op
 from ...ir.types import DType, TensorType
@@ -176,6 +177,8 @@ class Walk:
         self.steps -= 1
         if self.steps < 0:
             raise OutOfBudget
+        if self.workspace.stop():
+            raise Interrupted
         rule = STATEMENTS.get(type(node))
         if rule is None:
             self.refuse(f"{type(node).__name__} is not understood", node)

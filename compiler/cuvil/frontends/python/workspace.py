@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,7 @@ class Workspace:
         self.answers: dict[Any, Any] = {}                  # kept by answers.py
         self.prototypes: dict[tuple[str, str], Any] = {}   # kept by prototypes.py
         self.analyzer: Any = None                          # kept by analysis.py
+        self.stop: Callable[[], bool] = bool               # asked at each statement that is walked: whether somebody waits for a newer text
 
     def look_again(self) -> None:
         """Files may have changed: ask the disk once more. Until then a file or a place is looked at once."""
