@@ -106,6 +106,7 @@ RULES: tuple[Rule, ...] = tuple(import_module(f".{name}", __name__).RULE for nam
     "loss_input_kind",
     "attention_temperature",
     "zero_times_log",
+    "empty_softmax_row",
     "float_index",
     "bgr_into_rgb",
     "remote_code",
