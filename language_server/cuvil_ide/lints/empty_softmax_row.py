@@ -76,7 +76,7 @@ _COUNTED = re.compile(r"(?:torch|np|numpy)\.arange\([^(),]+(?:,\s*(?:device|dtyp
 @flow.once
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
     found = [(function, op, why) for function, op in flow.ops(facts, *_SOFTMAX, "attention", "opaque") if (why := _empty(facts, function, op)) is not None]
-    repaired = {flow.span(op) for function, op in flow.ops(facts, *_SOFTMAX, "opaque") if _repaired(function, op)} if found else ()
+    repaired = {flow.span(op) for function, op in flow.ops(facts, *_SOFTMAX, "opaque") if flow.nan_replaced(function, op)} if found else ()
     for _, op, (mask, what) in found:
         if flow.span(op) not in repaired:
             yield RULE.finding(f"{what}: all of its scores are -inf, and their softmax is NaN. Fill with torch.finfo(dtype).min, or replace the NaN",
@@ -241,19 +241,6 @@ def _asked(facts: FileFacts, op: Op, name: str) -> bool:
     span = flow.span(op)
     text = facts.module.owner(facts.module.node_at(span.line, span.column)).text
     return bool(name) and re.search(rf"\b(?:if|assert|while)\b[^\n]*\b{re.escape(name)}\b[^\n]*(?:[=!<>]=|[<>]|\bmin\b|\bany\b|\ball\b)", text) is not None
-
-
-def _repaired(function: Function, op: Op) -> bool:
-    """Something that comes of the weights is chosen anew by a mask, or looked through for NaN."""
-    todo, seen = [op], {op.id}
-    while todo:
-        for user in function.users[todo.pop().id]:
-            if user.name in ("select", "isnan") or user.name == "opaque" and user.attr("call", "").rpartition(".")[2] in ("nan_to_num", "isnan", "isfinite"):
-                return True
-            if user.id not in seen:
-                seen.add(user.id)
-                todo.append(user)
-    return False
 
 
 RULE = Rule("CUV505", "empty-softmax-row", kind="nan-risk", severity="warning", certainty="likely", check=check,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LAYOUT = frozenset(("broadcast", "reshape", "transpose", "cast", "flip"))            # the same numbers, maybe in another place or type
 PARTS = LAYOUT | {"slice", "gather", "take", "concat"}                                # some of the same numbers
+_FINDS_NAN = frozenset(("nan_to_num", "isnan", "isinf", "isfinite", "nanmean", "nansum"))
 MASKING = LAYOUT | {"slice", "select", "tril", "triu"}
 
 
@@ -109,6 +110,19 @@ def leaves(function: Function, op: Op, through: Container[str] = LAYOUT) -> bool
             return True
         for user in function.users[value.id]:
             if user.name in through and user.id not in seen:
+                seen.add(user.id)
+                todo.append(user)
+    return False
+
+
+def nan_replaced(function: Function, op: Op) -> bool:
+    """Something that comes of a value, however far, is chosen by a condition or looked through for NaN."""
+    todo, seen = [op], {op.id}
+    while todo:
+        for user in function.users[todo.pop().id]:
+            if user.name in ("select", "isnan", "isinf") or user.name == "opaque" and user.attr("call", "").rpartition(".")[2] in _FINDS_NAN:
+                return True
+            if user.id not in seen:
                 seen.add(user.id)
                 todo.append(user)
     return False
