@@ -41,6 +41,8 @@ VALID = (
 INVALID = (
     Invalid(_START + "    w = s.softmax(-1)\n    w = »w * torch.tril(torch.ones(T, T))«\n    return w.bmm(v)\n", "after the softmax"),
     Invalid(_START + "    keep = torch.arange(T)[None] < lengths.view(B, 1)\n    w = »s.softmax(-1).masked_fill(~keep[:, None], 0.0)«\n    return torch.bmm(w, v), w\n", "less than 1"),
+    Invalid("import torch\n\ndef attend(x, mask):\n    w = torch.softmax(x @ x.transpose(1, 2), dim=-1)\n    w = »w.masked_fill(~mask[:, None], 0.0)«\n    return w @ x\n\n"
+            "def run():\n    return attend(torch.randn(1, 3, 4), torch.tensor([[True, True, False]]))\n", "less than 1"),
     Invalid("import torch\nfrom torch import nn\n\nclass Pool(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.score = nn.Linear(16, 1)\n\n"
             "    def forward(self, h: torch.Tensor, lengths: torch.Tensor):\n        B, T, D = h.shape\n        w = torch.softmax(self.score(h).squeeze(-1), dim=1)\n"
             "        w = »w * (torch.arange(T) < lengths.view(B, 1)).float()«\n        return (w.unsqueeze(-1) * h).sum(1)\n", "softmax"),
@@ -48,7 +50,7 @@ INVALID = (
 
 _CONTRACT = frozenset(("matmul", "einsum", "bmm", "baddbmm"))
 _MOVE = frozenset(("getitem", "unsqueeze", "squeeze", "reshape", "view", "transpose", "permute", "flatten", "expand", "to", "float", "dropout"))
-_NAMES = re.compile(r"(?:(?:attention|attn|key_padding|padding|pad|src|tgt|causal)_)?mask")
+_NAMES = re.compile(r"\b(?:(?:attention|attn|key_padding|padding|pad|src|tgt|causal)_)?mask\b")
 
 
 @flow.once
@@ -84,10 +86,13 @@ def _masks(facts: FileFacts, function: Function, mask: Op, softmax: Op) -> bool:
     axis = axis if axis < 0 or softmax.type.rank is None else axis - softmax.type.rank
     if shape is None or axis >= 0 or len(shape) < -axis or shape[axis] == 1:
         return False
-    made, where = flow.source(function, mask, flow.LAYOUT | {"not"}), flow.span(mask)
-    if made.name == "input" and _NAMES.fullmatch(made.label or str(made.attr("name"))):
+    made, span = flow.source(function, mask, flow.LAYOUT | {"not"}), flow.span(mask)
+    if made.name in ("tril", "triu"):
         return True
-    return any(getattr(value_of(facts, span), "mask", None) is not None for span in (where, flow.span(made)) if span is not None and span.path == facts.source.path)
+    here = [where for where in (span, flow.span(made)) if where is not None and where.path == facts.source.path]
+    if made.name in ("input", "constant"):
+        return any(_NAMES.search(facts.source.slice(where)) for where in here[:1]) or _NAMES.fullmatch(made.label) is not None
+    return any(getattr(value_of(facts, where), "mask", None) is not None for where in here)
 
 
 def _contracted(function: Function, op: Op) -> bool:

@@ -41,6 +41,8 @@ INVALID = (
     Invalid(_START + "    s = x @ y.transpose(-2, -1) * 0.125\n    return »s.exp() / torch.sum(s.exp(), -1, keepdim=True)«\n", "softmax"),
     Invalid(_START + "    e = x.half().exp()\n    return »e / e.sum(-1, keepdim=True)«\n", "11.1"),
     Invalid("import numpy as np\n\ndef softmax(x):\n    x = np.asarray(x)\n    return »np.exp(x) / np.exp(x).sum(axis=-1)[:, None]«\n", "NaN"),
+    Invalid("import numpy as np\n\ndef softmax(x):\n    e = np.exp(x)\n    return »e / e.sum(axis=-1, keepdims=True)«\n\n"
+            "def run():\n    return softmax(np.array([[-5.0, 1.0]]))\n", "710"),
 )
 
 

@@ -32,7 +32,7 @@ def exponent(function: Function, value: Op) -> Op | None:
     if exp.name != "exp" or flow.ranges(function)[exp.operands[0]].hi <= limit(exp):
         return None
     argument = flow.operand(function, exp)
-    return argument if all(_free(function, op) for op in _made(function, argument)) else None
+    return argument if all(_free(function, op, exp) for op in _made(function, argument)) else None
 
 
 def _made(function: Function, value: Op) -> list[Op]:
@@ -52,8 +52,9 @@ def _made(function: Function, value: Op) -> list[Op]:
     return found
 
 
-def _free(function: Function, op: Op) -> bool:
+def _free(function: Function, op: Op, exp: Op) -> bool:
+    """Data as it comes in, or what a layer makes of it. A literal that a caller hands over stands for any data."""
     if op.name == "constant":
-        return flow.ranges(function)[op.id].lo >= 0
+        return flow.ranges(function)[op.id].lo >= 0 or op.type.shape != () and flow.depth(op) < flow.depth(exp)
     known = op.name == "opaque" and op.attr("call", "").rpartition(".")[2] in _SAME
     return (op.name in _FREE or known) and _SMALL.search(op.label or str(op.attr("name") or "")) is None
