@@ -42,6 +42,8 @@ VALID = (
     _READ + "    return scores.masked_fill(~valid, torch.finfo(scores.dtype).min).softmax(-1)\n" + _RUN,
     _READ + "    return torch.nan_to_num(scores.masked_fill(~valid, float('-inf')).softmax(-1))\n" + _RUN,
     _READ + "    weights = scores.masked_fill(~valid, float('-inf')).softmax(-1)\n    return weights.masked_fill(~valid, 0.0)\n" + _RUN,
+    _READ + "    weights = scores.masked_fill(~valid, float('-inf')).softmax(-1)\n    weights[lengths == 0] = 0.0\n    return weights\n" + _RUN,
+    _READ + "    weights = scores.masked_fill(~valid, float('-inf')).softmax(-1)\n    return weights[lengths > 0]\n" + _RUN,
     _READ.replace("lengths[:, None]", "lengths.clamp(min=1)[:, None]") + "    return scores.masked_fill(~valid, float('-inf')).softmax(-1)\n" + _RUN,
     _READ + "    if (lengths == 0).any():\n        raise ValueError('nothing to read')\n    return scores.masked_fill(~valid, float('-inf')).softmax(-1)\n" + _RUN,
     _SQUARE + "    return s.masked_fill(torch.ones(T, T).triu(1).bool(), float('-inf')).softmax(-1)\n",
@@ -76,7 +78,7 @@ _COUNTED = re.compile(r"(?:torch|np|numpy)\.arange\([^(),]+(?:,\s*(?:device|dtyp
 @flow.once
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
     found = [(function, op, why) for function, op in flow.ops(facts, *_SOFTMAX, "attention", "opaque") if (why := _empty(facts, function, op)) is not None]
-    repaired = {flow.span(op) for function, op in flow.ops(facts, *_SOFTMAX, "opaque") if flow.nan_replaced(function, op)} if found else ()
+    repaired = {flow.span(op) for function, op in flow.ops(facts, *_SOFTMAX, "opaque") if flow.nan_replaced(facts, function, op)} if found else ()
     for _, op, (mask, what) in found:
         if flow.span(op) not in repaired:
             yield RULE.finding(f"{what}: all of its scores are -inf, and their softmax is NaN. Fill with torch.finfo(dtype).min, or replace the NaN",

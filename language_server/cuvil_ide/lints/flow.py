@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 LAYOUT = frozenset(("broadcast", "reshape", "transpose", "cast", "flip"))            # the same numbers, maybe in another place or type
 PARTS = LAYOUT | {"slice", "gather", "take", "concat"}                                # some of the same numbers
-_FINDS_NAN = frozenset(("nan_to_num", "isnan", "isinf", "isfinite", "nanmean", "nansum"))
+_FINDS_NAN = frozenset(("nan_to_num", "isnan", "isinf", "isfinite", "nanmean", "nansum", "masked_fill", "masked_select", "index_put", "index_fill"))
+_NAN = re.compile(r"\bnan_to_num|\bisnan\b|\bisfinite\b")
 MASKING = LAYOUT | {"slice", "select", "tril", "triu"}
 
 
@@ -115,17 +116,26 @@ def leaves(function: Function, op: Op, through: Container[str] = LAYOUT) -> bool
     return False
 
 
-def nan_replaced(function: Function, op: Op) -> bool:
-    """Something that comes of a value, however far, is chosen by a condition or looked through for NaN."""
+def nan_replaced(facts: FileFacts, function: Function, op: Op) -> bool:
+    """Something that comes of a value, however far, is chosen by a condition, written to in part, or looked through for NaN."""
+    where = span(op)
+    if where is not None and where.path == facts.source.path and _NAN.search(facts.module.owner(facts.module.node_at(where.line, where.column)).text):
+        return True
     todo, seen = [op], {op.id}
     while todo:
         for user in function.users[todo.pop().id]:
-            if user.name in ("select", "isnan", "isinf") or user.name == "opaque" and user.attr("call", "").rpartition(".")[2] in _FINDS_NAN:
+            if user.name in ("select", "isnan", "isinf") or user.name == "opaque" and _chooses(function, user):
                 return True
             if user.id not in seen:
                 seen.add(user.id)
                 todo.append(user)
     return False
+
+
+def _chooses(function: Function, op: Op) -> bool:
+    call = str(op.attr("call", ""))
+    flags = (function.by_id[id].type.dtype for id in op.operands[1:])
+    return call == "[]=" or call.rpartition(".")[2].rstrip("_") in _FINDS_NAN or call == "indexing" and any(d is not None and d.name == "BOOL" for d in flags)
 
 
 def number(function: Function, op: Op) -> float | int | None:

@@ -34,6 +34,7 @@ VALID = (
     _START + "    lo, hi = x.min(), x.max()\n    if hi > lo:\n        x = (x - lo) / (hi - lo)\n    return x\n",
     _START + "    lo, hi = x.amin(), x.amax()\n    return torch.where(hi > lo, (x - lo) / (hi - lo), 0.0)\n",
     _START + "    return torch.nan_to_num((x - x.min()) / (x.max() - x.min()))\n",
+    _START + "    n = mask.sum(1)\n    x = (x * mask).sum(1) / n\n    x[n == 0] = 0.0\n    return x\n" + _RUN,
     # Nothing says that it is 0.
     _MEAN, _MEAN + _RUN.replace("[0.0, 0.0, 0.0]", "[1.0, 0.0, 0.0]"), _START + "    return x / x.norm(dim=-1, keepdim=True), x / x.std()\n",
     _MEAN.replace("mask.sum(1)\n", "mask.sum(1).clamp_min(1)\n") + _RUN,
@@ -61,7 +62,7 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
         known = evaluated(function, divisor) if not ends else None
         why = "the largest less the smallest is 0 where all are alike, in a constant image or row" if ends else \
             "with the data of this file's own call the divisor is 0" if known is not None and known.size and (known == 0).any() else ""
-        if why and not flow.nan_replaced(function, op) and not _asked(facts, op, (divisor, *ends)):
+        if why and not flow.nan_replaced(facts, function, op) and not _asked(facts, op, (divisor, *ends)):
             yield RULE.finding(f"nothing guards the division: {why}, and 0 / 0 is NaN; .clamp_min(1e-8) on the divisor does", flow.span(op),
                                flow.evidence((divisor, "the divisor"), *((each, "over the same values") for each in ends)), Fix("display", "a / b.clamp_min(1e-8)"))
 
