@@ -56,6 +56,9 @@ INVALID = (
     Invalid(_READ + "    return »scores.masked_fill(~valid, float('-inf')).softmax(-1)«\n" + _RUN, "NaN"),
     Invalid(_READ + "    scores = torch.where(valid, scores, -torch.inf)\n    return »torch.log_softmax(scores, dim=1)«\n" + _RUN, "nothing is left of a row"),
     Invalid(_READ + "    bias = torch.zeros(B, T).masked_fill(~valid, float('-inf'))\n    return »torch.softmax(scores + bias, dim=1)«\n" + _RUN, "NaN"),
+    Invalid("import numpy as np\n\ndef read(scores, lengths):\n    valid = np.arange(scores.shape[1]) < lengths[:, None]\n    scores = np.where(valid, scores, -np.inf)\n"
+            "    e = np.exp(»scores - scores.max(axis=1, keepdims=True)«)\n    return e / e.sum(axis=1, keepdims=True)\n\n"
+            "def run():\n    return read(np.random.rand(2, 3), np.array([2, 0]))\n", "NaN"),
     Invalid(_READ.replace("shape\n", "shape          # lengths may be 0: nothing was found\n") + "    return »scores.masked_fill(~valid, float('-inf')).softmax(-1)«\n", "lengths"),
     # Left padding under a causal mask: the first words see padding alone.
     Invalid("import torch\n\ndef attend(scores: torch.Tensor, keep: torch.Tensor):\n    T = scores.shape[-1]\n    causal = torch.ones(T, T, dtype=torch.bool).tril()\n"
@@ -69,7 +72,7 @@ INVALID = (
             "    return f(torch.ones(2, 3, 8), torch.tensor([3, 0]))\n", "NaN"),
 )
 
-_SOFTMAX = ("softmax", "log_softmax")
+_SOFTMAX = ("softmax", "log_softmax", "sub")
 _INVERSE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 _MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 _COUNTED = re.compile(r"(?:torch|np|numpy)\.arange\([^(),]+(?:,\s*(?:device|dtype)\s*=[^,()]*)*\)")
@@ -115,6 +118,12 @@ def _masks(facts: FileFacts, function: Function, op: Op) -> Iterator[tuple[Op, i
             yield from ((mask, -1, False) for mask in map(function.by_id.__getitem__, op.operands[3:]) if _flags(mask))
         return
     value, axis = flow.operand(function, op), op.attr("axis")
+    if op.name == "sub":                                              # the shift of a softmax that is written out: -inf less -inf
+        most = flow.source(function, flow.operand(function, op, 1))
+        axes = most.attr("axes") or ()
+        if most.name != "reduce_max" or len(axes) != 1 or flow.operand(function, most) is not value:
+            return
+        axis = axes[0]
     axis = axis if axis < 0 else axis - value.type.rank if value.type.rank is not None else 0
     todo, seen = [(value, axis)] if axis else [], set()
     while todo:
@@ -224,7 +233,7 @@ def _may_be_zero(facts: FileFacts, op: Op, keeps: bool, bound: str) -> bool:
     value = value_of(facts, span) if span is not None and span.path == facts.source.path else None
     if not bound or not isinstance(value, Tensor) or value.mask is None or value.mask.origin != "length" or value.mask.keep is not keeps:
         return False
-    words = rf"\b{re.escape(bound)}\b[^\n.;]*\b(?:may|might|can|could)\b[^\n.;]*(?:\b0\b|\bzeros?\b|\bempty\b)"
+    words = rf"\b{re.escape(bound)}\b[^\n.]*(?:\b(?:may|might|can|could)\b[^\n.;]*(?:\b0\b|\bzeros?\b|\bempty\b)|\b(?:0|zero) (?:if|when|where|for)\b)"
     return re.search(words, facts.module.owner(facts.module.node_at(span.line, span.column)).text) is not None and not _asked(facts, op, bound)
 
 

@@ -1,6 +1,6 @@
 """The logarithm of a softmax or sigmoid that was computed before.
 
-What: `torch.log` of what `softmax` or `sigmoid` gave, through variables and calls.
+What: `torch.log` of what `softmax` or `sigmoid` gave, or of 1 less it, through variables and calls.
 Why: a small probability rounds to zero, and its logarithm is -inf (its gradient NaN), although the logarithm itself is an ordinary number;
 `log_softmax` and `logsigmoid` never form the probability.
 Example: `torch.log(torch.softmax(scores, dim=-1))`
@@ -34,21 +34,27 @@ VALID = (
     "        p = p * (1 + g[:, :, i] - (g[:, :, i] * p).sum(1, keepdim=True))\n    return torch.log(p)\n",
 )
 INVALID = (
+    Invalid(_START + "    return »torch.log(1 - torch.sigmoid(x))«\n", "logsigmoid(-x)"),
     Invalid(_START + "    return »torch.log(torch.softmax(x, dim=-1))«\n", "log_softmax"),
     Invalid(_START + "    p = torch.sigmoid(x)\n    return »p.log()«\n", "logsigmoid"),
     Invalid(_START + "    p = F.softmax(x, dim=-1)[:, 1:]\n    return »p.log()«\n", "-inf"),
 )
 
-_INSTEAD = {"softmax": "log_softmax", "sigmoid": "logsigmoid"}
+_INSTEAD = {"softmax": "log_softmax(x)", "sigmoid": "logsigmoid(x)"}
+_REST = {"softmax": "log1p(-p) of a clamped p", "sigmoid": "logsigmoid(-x)"}
 
 
 @flow.once
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
     for function, op in flow.ops(facts, "log", "log2"):
         made = flow.source(function, flow.operand(function, op), flow.PARTS - {"concat", "gather", "take"})
+        rest = made.name == "sub" and flow.number(function, flow.operand(function, made)) == 1
+        if rest:
+            made = flow.source(function, flow.operand(function, made, 1))
         if made.name in _INSTEAD and not any(flow.zero_times_log(function, user) for user, _ in flow.uses(function, op)):
-            yield RULE.finding(f"the logarithm of a {made.name}: a probability that rounds to zero gives -inf; {_INSTEAD[made.name]} gives the number itself",
-                               flow.span(op), flow.evidence((made, f"the {made.name}")), Fix("display", f"F.{_INSTEAD[made.name]}"))
+            instead = (_REST if rest else _INSTEAD)[made.name]
+            yield RULE.finding(f"the logarithm of {'1 less ' if rest else ''}a {made.name}: a probability that rounds to {'one' if rest else 'zero'} gives -inf; {instead} does not",
+                               flow.span(op), flow.evidence((made, f"the {made.name}")), Fix("display", f"F.{instead}"))
 
 
 RULE = Rule("CUV501", "log-of-softmax", kind="unstable-numerics", severity="warning", certainty="likely", check=check,

@@ -40,6 +40,7 @@ VALID = (
 )
 INVALID = (
     Invalid(_START + "    w = s.softmax(-1)\n    w = »w * torch.tril(torch.ones(T, T))«\n    return w.bmm(v)\n", "after the softmax"),
+    Invalid(_START + "    w = s.softmax(-1)\n    return torch.bmm(»w.tril()«, v)\n", "mask the scores"),
     Invalid(_START + "    keep = torch.arange(T)[None] < lengths.view(B, 1)\n    w = »s.softmax(-1).masked_fill(~keep[:, None], 0.0)«\n    return torch.bmm(w, v), w\n", "less than 1"),
     Invalid("import torch\n\ndef attend(x, mask):\n    w = torch.softmax(x @ x.transpose(1, 2), dim=-1)\n    w = »w.masked_fill(~mask[:, None], 0.0)«\n    return w @ x\n\n"
             "def run():\n    return attend(torch.randn(1, 3, 4), torch.tensor([[True, True, False]]))\n", "less than 1"),
@@ -55,20 +56,22 @@ _NAMES = re.compile(r"\b(?:(?:attention|attn|key_padding|padding|pad|src|tgt|cau
 
 @flow.once
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
-    for function, op in flow.ops(facts, "mul", "select"):
+    for function, op in flow.ops(facts, "mul", "select", "tril", "triu"):
         for weights, mask in _parts(function, op):
             softmax = flow.source(function, weights)
-            if softmax.name == "softmax" and _unmasked(function, softmax) and _masks(facts, function, mask, softmax) and _contracted(function, op):
+            if softmax.name == "softmax" and _unmasked(function, softmax) and (mask is op or _masks(facts, function, mask, softmax)) and _contracted(function, op):
                 yield RULE.finding("weights masked after the softmax add up to less than 1, since the masked places took their share: mask the scores, or divide by the sum",
                                    flow.span(op), flow.evidence((softmax, "the softmax over unmasked scores"), (mask, "the mask")),
                                    Fix("display", "scores.masked_fill(~keep, torch.finfo(scores.dtype).min).softmax(-1)"))
 
 
 def _parts(function: Function, op: Op) -> Iterator[tuple[Op, Op]]:
-    """(weights, mask) as they may stand in a product or a fill with 0."""
+    """(weights, mask) as they may stand in a product or a fill with 0. A triangle that is cut out is its own mask."""
     inner = [function.by_id[id] for id in op.operands]
     if op.name == "mul":
         yield from ((inner[0], inner[1]), (inner[1], inner[0]))
+    elif op.name in ("tril", "triu"):
+        yield inner[0], op
     else:
         yield from ((inner[2 - place], inner[0]) for place in (0, 1) if flow.number(function, inner[1 + place]) == 0)
 

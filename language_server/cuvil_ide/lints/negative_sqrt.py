@@ -1,11 +1,11 @@
 """A root or an arc cosine of what rounding may push out of its domain.
 
-What: `sqrt` (or `rsqrt`) of a variance written as E[x²] − E[x]², `acos` or `asin` of a cosine that is computed from normalised vectors, and `sqrt` or `log` of a value
-that is negative by its kind (`tanh`, `sin`, `cos`).
-Why: for nearly constant x the two means differ by less than their rounding, and the difference comes out below zero; a cosine of parallel vectors comes out as
-1.0000001. The result is NaN for just these inputs.
+What: `sqrt` (or `rsqrt`) of a variance written as E[x²] − E[x]² or of squared distances written as a² + b² − 2ab, `acos` or `asin` of a cosine that is computed
+from normalised vectors, and `sqrt` or `log` of a value that is negative by its kind (`tanh`, `sin`, `cos`).
+Why: for nearly constant x the two means differ by less than their rounding, and the difference comes out below zero, as does the distance of a point to itself;
+a cosine of parallel vectors comes out as 1.0000001. The result is NaN for just these inputs.
 Example: `((x ** 2).mean(0) - x.mean(0) ** 2).sqrt()`
-Instead: `x.std(0, correction=0)`; or `.clamp_min(0)` before the root, `.clamp(-1, 1)` before the arc cosine
+Instead: `x.std(0, correction=0)`, `torch.cdist(a, b)`; or `.clamp_min(0)` before the root, `.clamp(-1, 1)` before the arc cosine
 Fix: display: there are several ways out.
 
 Silent where the value is clamped, made absolute, or something is added to it.
@@ -39,6 +39,8 @@ INVALID = (
     Invalid("import numpy as np\n\ndef f(x: np.ndarray):\n    return »np.sqrt(np.mean(x ** 2) - np.mean(x) ** 2)«\n", "rounding"),
     Invalid(_START + "    x, y = torch.randn(4, 8), torch.randn(4, 8)\n    return »torch.acos(F.cosine_similarity(x, y, dim=-1))«\n", "clamp(-1, 1)"),
     Invalid(_START + "    x, y = F.normalize(x, dim=-1), F.normalize(y, dim=-1)\n    return »torch.arccos((x * y).sum(-1))«\n", "1.0000001"),
+    Invalid("import torch\n\ndef far(a, b):\n    squares = (a ** 2).sum(1)[:, None] + (b ** 2).sum(1)[None] - 2 * a @ b.T\n    return »squares.sqrt()«\n\n"
+            "def run():\n    x = torch.randn(4, 3)\n    return far(x, x.clone())\n", "cdist"),
     Invalid(_START + "    return »torch.log(torch.tanh(x))«\n", "tanh"),
 )
 
@@ -52,6 +54,9 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
         if op.name in ("sqrt", "rsqrt") and _spread(function, value):
             yield RULE.finding("a variance as E[x²] - E[x]² comes out below zero by rounding where x is nearly constant, and its root is NaN; .clamp_min(0) before, or x.std(correction=0)",
                                flow.span(op), flow.evidence((value, "the difference of two means")), Fix("display", "var.clamp_min(0).sqrt()"))
+        elif op.name in ("sqrt", "rsqrt") and _distance(function, value):
+            yield RULE.finding("squared distances as a² + b² - 2ab come out below zero by rounding where two points are alike, and their root is NaN; .clamp_min(0) before, or torch.cdist",
+                               flow.span(op), flow.evidence((value, "the difference")), Fix("display", "squares.clamp_min(0).sqrt()"))
         elif value.name in _SIGNED and flow.ranges(function)[value.id].lo <= -1:
             yield RULE.finding(f"{op.name} of {value.name}, which is negative for half of its arguments, is NaN there",
                                flow.span(op), flow.evidence((value, f"lies in {flow.ranges(function)[value.id]}")))
@@ -77,6 +82,20 @@ def _root(function: Function, op: Op) -> Op | None:
     if op.name == "mul" and op.operands[0] == op.operands[1] or op.name == "pow" and flow.number(function, flow.operand(function, op, 1)) == 2:
         return flow.operand(function, op)
     return None
+
+
+def _distance(function: Function, op: Op) -> bool:
+    """Sums of squares less a product of the same vectors."""
+    if op.name != "sub":
+        return False
+    left, right = (list(flow.sources(function, flow.operand(function, op, place), flow.LAYOUT | {"add", "mul"})) for place in (0, 1))
+    sums = [each for each in left if each.name == "reduce_sum"]
+    squared = [root for each in sums if (root := _root(function, flow.operand(function, each))) is not None]
+    product = [each for each in right if each.name == "matmul"]
+    if len(left) != len(sums) or len(squared) != 2 or len(product) != 1 or len(right) > 2:
+        return False
+    factors = flow.sources(function, product[0], flow.LAYOUT | {"matmul", "mul"})
+    return {each.id for each in factors if each.name != "constant"} == {flow.source(function, each).id for each in squared}
 
 
 def _cosine(function: Function, op: Op) -> bool:
