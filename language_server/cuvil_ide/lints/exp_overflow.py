@@ -6,7 +6,8 @@ Example: `torch.exp(log_scale.clamp(-100, 100))`
 Instead: `torch.exp(log_scale.clamp(-100, 80))`
 Fix: none; the right bound is a matter of the model.
 
-Silent where no bound is known, where the element type is not known, and for what stays in range.
+Silent where no bound is known, where the element type is not known, for differences of two values, which their bounds say little of, and for what stays
+in range.
 """
 from __future__ import annotations
 
@@ -21,6 +22,7 @@ from .rule import Invalid, Rule
 
 if TYPE_CHECKING:
     from cuvil.frontends.python.facts import FileFacts
+    from cuvil.ir.function import Function, Op
 
 _START = "import torch\n\ndef f(x: torch.Tensor):\n"
 VALID = (
@@ -30,6 +32,7 @@ VALID = (
     _START + "    return x.half().clamp(-30, 20).mul(0.5).exp()\n",
     _START + "    x = x.float()\n    return torch.exp(x - x.max(-1, keepdim=True).values)\n",
     _START + "    return torch.exp(-torch.arange(1000.0))\n",
+    _START + "    x = x.float().clamp(0, 100)\n    return torch.exp(x - torch.logsumexp(x, -1, keepdim=True))\n",
     _START + "    return x.half().float().clamp(max=50).exp()\n",
 )
 INVALID = (
@@ -45,9 +48,15 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
     for function, op in flow.ops(facts, "exp"):
         argument = flow.operand(function, op)
         known, most = flow.ranges(function)[argument.id], LARGEST.get(op.type.dtype.name) if op.type.dtype is not None else None
-        if most is not None and most < known.hi < float("inf") and not flow.autocast(facts, flow.span(op)):
+        if most is not None and most < known.hi < float("inf") and not _related(function, argument) and not flow.autocast(facts, flow.span(op)):
             yield RULE.finding(f"exp of up to {known.hi:g} is inf in {op.type.dtype.numpy}, which holds exp of at most {most:.3g}",
                                flow.span(op), flow.evidence((argument, f"lies in {known}")))
+
+
+def _related(function: Function, argument: Op) -> bool:
+    """A difference of two values may be smaller than their bounds say: x - logsumexp(x)."""
+    return any(op.name == "sub" and flow.number(function, flow.operand(function, op, 1)) is None
+               for op in flow.sources(function, argument, flow.PARTS | {"add", "mul", "div", "neg"}))
 
 
 RULE = Rule("CUV510", "exp-overflow", kind="dtype-overflow", severity="warning", certainty="likely", check=check,

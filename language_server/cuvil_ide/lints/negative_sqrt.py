@@ -1,7 +1,7 @@
 """A root or an arc cosine of what rounding may push out of its domain.
 
 What: `sqrt` (or `rsqrt`) of a variance written as E[x²] − E[x]² or of squared distances written as a² + b² − 2ab, `acos` or `asin` of a cosine that is computed
-from normalised vectors, and `sqrt` or `log` of a value that is negative by its kind (`tanh`, `sin`, `cos`).
+from normalised vectors, and `sqrt` or `log` of the `tanh` of what a layer gives, with both signs.
 Why: for nearly constant x the two means differ by less than their rounding, and the difference comes out below zero, as does the distance of a point to itself;
 a cosine of parallel vectors comes out as 1.0000001. The result is NaN for just these inputs.
 Example: `((x ** 2).mean(0) - x.mean(0) ** 2).sqrt()`
@@ -31,7 +31,7 @@ VALID = (
     _START + "    return torch.sqrt(((x - x.mean(0)) ** 2).mean(0)), x.std(0).sqrt()\n",
     _START + "    return torch.sqrt((x ** 2).mean(0) - y.mean(0) ** 2)\n",
     _START + "    return torch.acos(F.cosine_similarity(x, y).clamp(-1, 1)), torch.acos(x), torch.acos(torch.tanh(x))\n",
-    _START + "    return torch.sqrt(torch.sigmoid(x)), torch.log(torch.tanh(x) + 2), torch.sqrt(x)\n",
+    _START + "    return torch.sqrt(torch.sigmoid(x)), torch.log(torch.tanh(x @ y) + 2), torch.sqrt(x), torch.log(torch.tanh(x)), torch.cos(x).sqrt()\n",
 )
 INVALID = (
     Invalid(_START + "    return »torch.sqrt((x * x).mean(0) - x.mean(0) ** 2)«\n", "clamp_min(0)"),
@@ -41,10 +41,10 @@ INVALID = (
     Invalid(_START + "    x, y = F.normalize(x, dim=-1), F.normalize(y, dim=-1)\n    return »torch.arccos((x * y).sum(-1))«\n", "1.0000001"),
     Invalid("import torch\n\ndef far(a, b):\n    squares = (a ** 2).sum(1)[:, None] + (b ** 2).sum(1)[None] - 2 * a @ b.T\n    return »squares.sqrt()«\n\n"
             "def run():\n    x = torch.randn(4, 3)\n    return far(x, x.clone())\n", "cdist"),
-    Invalid(_START + "    return »torch.log(torch.tanh(x))«\n", "tanh"),
+    Invalid(_START + "    return »torch.log(torch.tanh(x @ y))«\n", "both signs"),
 )
 
-_SIGNED = frozenset(("tanh", "sin", "cos", "erf"))
+_BOTH_SIGNS = frozenset(("linear", "conv1d", "conv2d", "conv3d", "matmul", "layer_norm", "batch_norm"))
 
 
 @flow.once
@@ -57,8 +57,8 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
         elif op.name in ("sqrt", "rsqrt") and _distance(function, value):
             yield RULE.finding("squared distances as a² + b² - 2ab come out below zero by rounding where two points are alike, and their root is NaN; .clamp_min(0) before, or torch.cdist",
                                flow.span(op), flow.evidence((value, "the difference")), Fix("display", "squares.clamp_min(0).sqrt()"))
-        elif value.name in _SIGNED and flow.ranges(function)[value.id].lo <= -1:
-            yield RULE.finding(f"{op.name} of {value.name}, which is negative for half of its arguments, is NaN there",
+        elif value.name in ("tanh", "erf") and flow.source(function, flow.operand(function, value)).name in _BOTH_SIGNS:
+            yield RULE.finding(f"{op.name} of a {value.name} of what has both signs is NaN for one of them",
                                flow.span(op), flow.evidence((value, f"lies in {flow.ranges(function)[value.id]}")))
     for function, op in flow.ops(facts, "acos", "asin"):
         value = flow.source(function, flow.operand(function, op))
