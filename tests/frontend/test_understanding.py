@@ -487,6 +487,8 @@ def test_fields_of_configurations_have_their_defaults():
         @dataclass
         class Config:
             layers: Layers = field(default_factory=Layers)
+            if torch.cuda.is_available():
+                fast: bool = True
             sizes: list = field(default_factory=list)
         class Model(nn.Module):
             def __init__(self, config=Config()):

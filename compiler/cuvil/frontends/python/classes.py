@@ -335,7 +335,9 @@ def dataclass_fields(walk: Walk, cls: UserClass, instance: Instance, args: list[
     fields_of = walk.used[cls.module.path, cls.name + "."] = cls.module.find(cls.name + ".")
     for definition in fields_of:
         for line in definition.tree.nodes if definition.tree is not None else ():
-            for small in getattr(line, "body", ()):
+            simple = isinstance(line, cst.SimpleStatementLine)
+            instance.complete = instance.complete and simple      # under an `if` there may be more
+            for small in line.body if simple else ():
                 if isinstance(small, cst.AnnAssign) and isinstance(small.target, cst.Name):
                     name = small.target.value
                     fields.append(name)
