@@ -108,7 +108,7 @@ def check_text(source: Source, rules: Rules) -> FileResult:
     except (RecursionError, MemoryError) as error:
         return _failed(path, f"the code is nested too deeply to be checked ({type(error).__name__})")
     finally:
-        session.close(path)
+        session.forget(path)
 
 
 def _check_chunk(paths: Sequence[str], rules: Rules) -> list[FileResult]:

@@ -9,10 +9,11 @@ import os
 import sys
 
 from .commands import COMMANDS
+from .garbage import collect_seldom
 
 
 def main(argv: list[str] | None = None) -> int:
-    gc.set_threshold(100_000, 20, 20)        # what a command loads stays, 85,000 objects for `lint`: looking it over takes a tenth of the start
+    collect_seldom()                         # 85,000 objects for `lint`: looking them over takes a tenth of the start
     code = _guarded(sys.argv[1:] if argv is None else argv)
     if argv is None:
         gc.freeze()                          # what is left goes with the process

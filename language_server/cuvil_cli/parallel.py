@@ -5,6 +5,8 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
+from .garbage import collect_seldom
+
 Result = TypeVar("Result")
 
 CHUNK = 8                                    # files per task: enough to hide the cost of sending it, and no process waits long for the last
@@ -23,7 +25,7 @@ def spread(paths: Sequence[str], work: Callable[[Sequence[str]], list[Result]], 
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), collect_seldom) as pool:
         tasks = [pool.submit(work, chunk) for chunk in chunks]
         for chunk, task in zip(chunks, tasks):
             try:

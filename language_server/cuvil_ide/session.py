@@ -102,6 +102,14 @@ class Session:
         for workspace in self._workspaces.values():
             workspace.close(path)
 
+    def forget(self, path: str) -> None:
+        """Nobody will ask about the file again: what is known of it goes, except what its names mean to other files."""
+        self.close(path)
+        for known in (self._analyses, self._glances, self._diagnostics, self._findings):
+            known.pop(path, None)
+        for workspace in self._workspaces.values():
+            workspace.forget(path)
+
     def version(self, path: str) -> int | None:
         with self._texts_lock:
             return self._texts.get(path, ("", None))[1]

@@ -96,12 +96,15 @@ class Analyzer:
         finally:
             self.workspace.stop = bool
         while len(self._kept) > self._files:
-            oldest, _ = self._kept.popitem(last=False)
-            for known in (self._glanced, self._shifted, self._classes):
-                known.pop(oldest, None)
+            self.forget(next(iter(self._kept)))
         functions = [entry.facts for entry in now.values() if isinstance(entry.facts, FunctionFacts)]
         classes = self._classes[source.path] = class_facts(self.workspace, namespace, functions)
         return self._together(namespace, now, classes)
+
+    def forget(self, path: str) -> None:
+        """The facts of a file go."""
+        for known in (self._kept, self._glanced, self._shifted, self._classes, self._brought):
+            known.pop(path, None)
 
     def glance(self, source: Source, enough: Callable[[], bool]) -> Glance:
         """The facts of a text that was edited a moment ago, in the time that one definition takes: those that were written or changed are

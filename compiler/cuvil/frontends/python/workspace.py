@@ -38,6 +38,7 @@ class Workspace:
         self._namespaces: dict[str, Namespace] = {}
         self._stamps: dict[str, tuple[int, int]] = {}
         self._opened: set[str] = set()
+        self._asked_for: set[str] = set()                  # read from the disk for other files
         self._fresh: dict[str, Namespace | None] = {}      # looked at since `look_again`
         self._imports: dict[str, set[tuple[str, str, int]]] = {}           # what was looked for on behalf of each file
         self.looks = 0
@@ -67,6 +68,13 @@ class Workspace:
         """The file on disk counts again."""
         self._opened.discard(path)
         self._stamps.pop(path, None)
+
+    def forget(self, path: str) -> None:
+        """Nobody will ask for the facts of a file again. What its names mean stays for the files that have asked."""
+        if self.analyzer is not None:
+            self.analyzer.forget(path)
+        if path not in self._asked_for:
+            self._namespaces.pop(path, None)
 
     def _take(self, source: Source, previous: Module | None = None) -> Namespace:
         known = self._namespaces.get(source.path)
@@ -102,6 +110,7 @@ class Workspace:
         except (OSError, UnicodeDecodeError, ValueError):
             return None
         self._stamps[path] = stamp
+        self._asked_for.add(path)
         return self._take(Source(path, text))
 
     def unchanged(self, used: Used) -> bool:
