@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Span:
     """A piece of a file, from (line, column) up to but not including (end_line, end_column)."""
 
@@ -20,6 +20,20 @@ class Span:
     column: int
     end_line: int
     end_column: int
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or isinstance(other, Span) and self.line == other.line and self.path == other.path and self._end == other._end \
+            and self.column == other.column
+
+    def __hash__(self) -> int:
+        return hash((self.path, self.line, self.column, self.end_line, self.end_column))
+
+    def __lt__(self, other: Span) -> bool:
+        return (self.path, self.line, self.column, self._end) < (other.path, other.line, other.column, other._end)
+
+    @property
+    def _end(self) -> tuple[int, int]:
+        return self.end_line, self.end_column
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}:{self.column + 1}"

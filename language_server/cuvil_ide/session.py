@@ -270,7 +270,7 @@ class Session:
         """The stages of a function, made as far as they are asked for; CuvilError if it is not there or cannot be compiled."""
         from cuvil.pipeline import Stages
         with self._work:
-            facts = self.function(path, function)
+            facts = self.function(path, function).compiled
             kept = self._stages.get((path, function))
             if kept is not None and kept[0] is facts:
                 return kept[1]

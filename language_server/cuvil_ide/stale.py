@@ -25,7 +25,7 @@ def present(definition: Definition, span: Span) -> Span | None:
     first, last = span.line - definition.first, span.end_line - definition.first
     for shift in (0, len(new) - len(old)):
         if 0 <= first + shift and last + shift < len(new) and old[first:last + 1] == new[first + shift:last + shift + 1]:
-            return replace(span, line=span.line + shift, end_line=span.end_line + shift)
+            return span.lower(shift)
     return None
 
 

@@ -7,7 +7,7 @@ import pytest
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from cuvil.cst import parse
-from cuvil.cst.module import hidden
+from cuvil.cst.shown import hidden
 from cuvil.source import Source
 
 ROOT = Path(__file__).parents[2]
@@ -88,6 +88,19 @@ def test_every_definition_parses_and_a_node_is_where_its_text_is():
                 assert module.owner(node) is definition
 
 
+@pytest.mark.parametrize("file", ["compiler/cuvil/cst/shown.py", "compiler/cuvil/frontends/python/workspace.py", "examples/decoder_block.py",
+                                  "language_server/cuvil_cli/parallel.py", "tests/frontend/test_syntax.py"])
+def test_nodes_are_walked_in_the_order_in_which_they_are_printed(file: str):
+    for definition in parse(Source(file, (ROOT / file).read_text("utf-8"))).definitions:
+        tree, inside = definition.tree, {id(node) for node in definition.tree.nodes}
+        printed = []
+        for node in tree.positions.order:
+            if id(node) in inside or id(tree.positions.parent[id(node)]) in inside:
+                inside.add(id(node))
+                printed += [] if hidden(type(node)) else [node]
+        assert list(map(id, tree.walk())) == list(map(id, printed))
+
+
 @pytest.mark.parametrize("file", ["compiler/cuvil/source.py", "compiler/cuvil/ir/dims.py", "compiler/cuvil/cst/scan.py", "examples/attention.py",
                                   "examples/decoder_block.py", "tests/frontend/test_syntax.py"])
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
@@ -96,7 +109,7 @@ def test_places_are_those_of_libcst(file: str, ending: str):
     source = Source(file, text)
     expected = set()
     for node, place in MetadataWrapper(libcst.parse_module(text), unsafe_skip_copy=True).resolve(PositionProvider).items():
-        if isinstance(node, (libcst.BaseExpression, libcst.BaseSmallStatement)) and not hidden(node):
+        if isinstance(node, (libcst.BaseExpression, libcst.BaseSmallStatement)) and not hidden(type(node)):
             expected.add((type(node).__name__, place.start.line, place.start.column, place.end.line, place.end.column))
     found = set()
     for definition in parse(source).definitions:

@@ -18,24 +18,20 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 
 import libcst as cst
-from libcst._nodes import op, whitespace
 
 from ..source import LineIndex, Source, Span
 from .positions import Positions
 from .scan import Piece, alone, begins, logical_lines, split
+from .shown import hidden, walk
 
 WRAPPER = "class _:\n"
 NESTING_LIMIT, CHAIN_LIMIT = 200, 1200        # beyond these libcst's parser overflows its stack or takes seconds
 
-_HIDDEN = tuple(kind for home in (whitespace, op) for kind in vars(home).values()
-                if isinstance(kind, type) and issubclass(kind, cst.CSTNode) and kind.__module__ == home.__name__) + (
-    cst.LeftParen, cst.RightParen, cst.LeftSquareBracket, cst.RightSquareBracket, cst.LeftCurlyBrace, cst.RightCurlyBrace, cst.Newline, cst.EmptyLine)
 # Nodes that parts of stand outside of what libcst calls their place: decorators before a def, annotations and defaults of parameters.
 _BEYOND = (cst.FunctionDef, cst.ClassDef, cst.Parameters, cst.Param)
-_VISIBLE_OPERATORS = (cst.BaseBinaryOp, cst.BaseUnaryOp, cst.BaseBooleanOp, cst.BaseCompOp, cst.BaseAugOp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +90,7 @@ class Tree:
         children: dict[int, list[cst.CSTNode]] = {}
         parents = self.positions.parent
         for node in self.positions.order:
-            if not hidden(node):
+            if not hidden(type(node)):
                 children.setdefault(id(parents[id(node)]), []).append(node)
         return children
 
@@ -106,24 +102,32 @@ class Tree:
 
     def walk(self) -> Iterator[cst.CSTNode]:
         """All nodes but the hidden ones, parents first, in the order of the text."""
-        inside = {id(node) for node in self.nodes}
-        parents = self.positions.parent
-        for node in self.positions.order:
-            if id(node) in inside or id(parents[id(node)]) in inside:
-                inside.add(id(node))
-                if not hidden(node):
-                    yield node
+        return walk(self.nodes)
 
 
-def hidden(node: cst.CSTNode) -> bool:
-    """Blanks, brackets and punctuation: what a syntax tree does not show."""
-    return _hidden(type(node))
+class Place(Span):
+    """The span of a node, worked out when somebody asks for its lines: of the nodes that a walk meets most are never asked for."""
+
+    __slots__ = ("definition", "node")
+
+    def __init__(self, path: str, definition: Definition, node: cst.CSTNode) -> None:
+        _set(self, "path", path)
+        _set(self, "definition", definition)
+        _set(self, "node", node)
+
+    def __getattr__(self, name: str) -> int:
+        if name not in _LINES:
+            raise AttributeError(name)
+        found = self.definition.span(self.node, self.path)
+        for each in _LINES:
+            _set(self, each, getattr(found, each))
+        return getattr(found, name)
+
+    def __reduce__(self) -> tuple:
+        return Span, (self.path, self.line, self.column, self.end_line, self.end_column)
 
 
-@cache
-def _hidden(kind: type[cst.CSTNode]) -> bool:
-    """Once for each type: they are abstract base classes, and asking those takes a third of a walk."""
-    return issubclass(kind, _HIDDEN) and not issubclass(kind, _VISIBLE_OPERATORS)
+_set, _LINES = object.__setattr__, ("line", "column", "end_line", "end_column")
 
 
 class Definition:

@@ -81,7 +81,7 @@ def _op(function: Function, op: Op) -> list[str]:
 
 def _kernel(session: Session, path: str, facts: FunctionFacts, op: Op) -> list[str]:
     from cuvil.cost import cost_of_kernel, example_sizes
-    if facts.refusal is not None or op.name in ("input", "parameter") or not session.glance(path).complete:
+    if op.name in ("input", "parameter") or not session.glance(path).complete or facts.compiled.refusal is not None:
         return []
     try:
         graph: KernelGraph = session.stages(path, facts.name).kernels

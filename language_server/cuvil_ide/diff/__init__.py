@@ -76,6 +76,7 @@ def compare_functions(a: FileFacts, b: FileFacts, old: FunctionFacts, new: Funct
     def verdict(word: str, reason: str = "", **parts) -> FunctionDiff:
         return FunctionDiff(new.name, word, reason, before=old.span, after=new.span, **parts)
 
+    old, new = old.compiled, new.compiled
     same_text = tokens(a.source.slice(old.span)) == tokens(b.source.slice(new.span))
     for side, function in (("old", old), ("new", new)):
         if function.function is None or function.refusal is not None:
@@ -111,7 +112,7 @@ def _renamed(a: FileFacts, b: FileFacts, old: list[FunctionFacts], new: list[Fun
     """New name -> old function, where exactly one function of each side computes the same."""
     def by_meaning(functions: list[FunctionFacts]) -> dict[object, list[FunctionFacts]]:
         groups: dict[object, list[FunctionFacts]] = {}
-        for function in functions:
+        for function in (each.compiled for each in functions):
             if function.function is not None and function.refusal is None:
                 groups.setdefault(signature(_canonical(function.function)), []).append(function)
         return groups

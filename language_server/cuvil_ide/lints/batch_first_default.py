@@ -65,8 +65,8 @@ _SAME = frozenset("to float half cpu cuda contiguous clone detach relu".split())
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
     if not facts.module.mentions(_WHERE):
         return
-    known = {call.span: call for call in calls(facts)}
-    made = {(owner, name): call for owner, name, call in _layers(facts, {s for s, c in known.items() if c.name in _STACKS or _is_layer(c)}, known)}
+    known = {id(call.span.node): call for call in calls(facts) if call.name in _STACKS or _is_layer(call)}
+    made = {(owner, name): call for owner, name, call in _layers(facts, known)}
     if not made:
         return
     for definition in facts.module.definitions:
@@ -74,23 +74,23 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
             continue
         for (owner, name), layer in made.items():
             if name in definition.text and (definition.owner == owner if name.startswith("self.") else definition.name == owner):
-                yield from _uses(facts, definition, name, layer, known)
+                yield from _uses(facts, definition, name, layer)
 
 
 def _is_layer(call: CallFact) -> bool:
     return call.name.startswith("torch.nn.") and _LAYERS.search(call.name) is not None
 
 
-def _layers(facts: FileFacts, spans: set, known: dict) -> Iterator[tuple[str, str, cst.Call]]:
+def _layers(facts: FileFacts, known: dict[int, CallFact]) -> Iterator[tuple[str, str, cst.Call]]:
     """(class or function, name, constructor call) of sequence layers in the default layout."""
     for node in nodes(facts, _WHERE, cst.Assign, analysed=True):
-        if not isinstance(node.value, cst.Call) or facts.module.span(node.value) not in spans:
+        if not isinstance(node.value, cst.Call) or id(node.value) not in known:
             continue
         layer = node.value
-        if known[facts.module.span(layer)].name in _STACKS:
+        if known[id(layer)].name in _STACKS:
             inner = layer.args[0].value if layer.args else None
             layer = bound_before(facts, node, inner.value) if isinstance(inner, cst.Name) else inner
-        if not isinstance(layer, cst.Call) or facts.module.span(layer) not in spans or not _is_layer(known[facts.module.span(layer)]):
+        if not isinstance(layer, cst.Call) or id(layer) not in known or not _is_layer(known[id(layer)]):
             continue
         if any(arg.star or arg.keyword is not None and arg.keyword.value == "batch_first" for arg in layer.args) or _many(layer):
             continue
@@ -104,7 +104,7 @@ def _many(layer: cst.Call) -> bool:
     return sum(arg.keyword is None for arg in layer.args) >= 5
 
 
-def _uses(facts: FileFacts, definition, name: str, layer: cst.Call, known: dict) -> Iterator[Diagnostic]:
+def _uses(facts: FileFacts, definition, name: str, layer: cst.Call) -> Iterator[Diagnostic]:
     for call in nodes(facts, re.compile(re.escape(name) + r"\("), cst.Call):
         if facts.module.owner(call) is not definition or dotted_text(facts, call.func) != name or not call.args or _turned(facts, call.args[0].value):
             continue

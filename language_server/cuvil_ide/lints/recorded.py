@@ -49,11 +49,11 @@ def _of_file(facts: FileFacts, kind: str) -> Iterator:
 
 def call_nodes(facts: FileFacts, where: Pattern[str]) -> Iterator[tuple[CallFact, cst.Call]]:
     """Recorded calls with their nodes, in definitions that the pattern finds; each with the facts of all walks that came there."""
-    found: dict[Span, list[CallFact]] = {}
+    found: dict[int, list[CallFact]] = {}
     for call in calls(facts) if any(definition.mentions(where) for definition in facts.module.definitions) else ():
-        found.setdefault(call.span, []).append(call)
+        found.setdefault(id(call.span.node), []).append(call)
     for node in nodes(facts, where, cst.Call) if found else ():
-        for call in found.get(facts.module.span(node), ()):
+        for call in found.get(id(node), ()):
             yield call, node
 
 

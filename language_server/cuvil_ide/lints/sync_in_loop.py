@@ -62,19 +62,21 @@ _LOOPS = (cst.For, cst.While, cst.ListComp, cst.SetComp, cst.DictComp, cst.Gener
 def check(facts: FileFacts) -> Iterator[Diagnostic]:
     if facts.targets.device == "cpu" or "torch" not in facts.source.text:
         return
-    met: dict[Span, CallFact] | None = None
+    met: dict[int, CallFact] | None = None
     for node in nodes(facts, _WHERE, cst.FunctionDef, analysed=True):
         function, code = owner(facts, facts.module.span(node.name)), facts.module.code(node)
         if function is None or not re.search(r"\bfor\b|\bwhile\b", code) or _TRAINS.search(code):
             continue
         if met is None:                                    # a function's own walk, else one that came through a call
-            met = {c.span: c for c in reversed(list(calls(facts)))}
+            met = {id(c.span.node): c for c in reversed(list(calls(facts)))}
         given: dict[str, Evidence] | None = None
         said: set[Span] = set()
         for call in inside(facts, node, cst.Call):
-            span, read = facts.module.span(call), _read(call)
-            fact = met.get(span)
-            if read is None or fact is None or not _often(facts, call, fact) or any(outer.encloses(span) for outer in said):
+            read, fact = _read(call), met.get(id(call))
+            if read is None or fact is None or not _often(facts, call, fact):
+                continue
+            span = facts.module.span(call)
+            if any(outer.encloses(span) for outer in said):
                 continue
             given = given_devices(facts, function, node) if given is None else given
             device = on_device(facts, function, read, given) or _by_text(facts, node, call, read)

@@ -10,12 +10,14 @@ import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import libcst as cst
 
-from ...cst import Definition
+from ...cst import Definition, Place
 from ...diagnostics import CuvilError
 from ...interrupted import Interrupted
+from ...ir.function import Function
 from ...source import Source, Span
 from . import assumed
 from .capture import deep_enough, walked
@@ -204,14 +206,12 @@ class Analyzer:
         walk, outcome = walked(self.workspace, steps, namespace, definition, None)
         if definition.stale or definition.error is not None:
             outcome.refusal = _unreadable(path, definition)
-        made, function = facts_of(walk, path, definition), outcome.function
+        made, plainly = facts_of(walk, path, definition), None
         if outcome.refusal is not None and any(map(may_be_none, outcome.parameters.values())) and not definition.stale:
-            _, plain = walked(self.workspace, steps, namespace, definition, {}, strict=True)      # as it is compiled: with its defaults
-            if plain.refusal is None:
-                function, outcome.refusal = plain.function, None
-        facts = replace(blank, function=function, refusal=outcome.refusal, entry=outcome.entry, expressions=made,
+            plainly = partial(_plainly, self.workspace, steps, namespace, definition)
+        facts = replace(blank, function=outcome.function, refusal=outcome.refusal, entry=outcome.entry, expressions=made,
                         problems=tuple(walk.problems.values()), parameters=tuple(outcome.parameters.items()),
-                        result=outcome.result, reads=tuple(walk.reads.values()), **_records(walk))
+                        result=outcome.result, reads=tuple(walk.reads.values()), plainly=plainly, **_records(walk))
         if len(namespace.syntax.definitions) > MANY:
             definition.tree.forget()
         return Kept(facts, walk.used, *statistics(made), tuple(node for node, _ in walk.seen.values()))
@@ -233,6 +233,12 @@ class Analyzer:
         walk.frame = walk.recording = Frame(namespace, definition)
         made = facts_of(walk, namespace.path, definition)
         return Kept((made, tuple(walk.problems.values()), *_records(walk).values()), walk.used, *statistics(made))
+
+
+def _plainly(workspace: Workspace, steps: int, namespace: Namespace, definition: Definition) -> Function | None:
+    """The function for a call that leaves out what has a default; None when that does not compile either."""
+    _, outcome = walked(workspace, steps, namespace, definition, {}, strict=True)
+    return outcome.function if outcome.refusal is None else None
 
 
 def budget(namespace: Namespace, definition: Definition) -> int:
@@ -289,7 +295,7 @@ def _moved(entry: Kept, lines: int) -> Kept:
         return replace(entry, facts=(_lower(expressions, lines),))
     facts = entry.facts
     return replace(entry, facts=FunctionFacts(facts.name, facts.span.lower(lines), facts.header.lower(lines), facts.function, facts.refusal, facts.entry,
-                                              _lower(facts.expressions, lines), (), facts.parameters, result=facts.result))
+                                              _lower(facts.expressions, lines), (), facts.parameters, result=facts.result, plainly=facts.plainly))
 
 
 def _lower(expressions: tuple[ExpressionFact, ...], lines: int) -> tuple[ExpressionFact, ...]:
@@ -302,7 +308,7 @@ def _records(walk: Walk) -> dict[str, tuple]:
 
 
 def facts_of(walk: Walk, path: str, definition: Definition) -> tuple[ExpressionFact, ...]:
-    return tuple(ExpressionFact(definition.span(node, path), type(node).__name__, walk.resolve(value)) for node, value in walk.seen.values())
+    return tuple(ExpressionFact(Place(path, definition, node), type(node).__name__, walk.resolve(value)) for node, value in walk.seen.values())
 
 
 COUNTED = frozenset(("Call", "BinaryOperation", "UnaryOperation", "Subscript", "Attribute", "Comparison"))

@@ -2,6 +2,7 @@
 
 `get_padding(3, 1, 1)` and `ConvNormAct(64, 64, 3)` are asked for by every model of a package. An answer is kept when it hangs on nothing but
 the arguments and the text: no tensor was made, nothing was learnt, nothing was cut short. It stands as long as all that was looked at stays.
+Sizes that nobody gave are symbols; each time the answer is given they are new ones.
 """
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...ir.dims import Poly
+from ...ir.dims import Dim, Poly
 from ...ir.types import DType
 from .values import (
     NONE,
@@ -42,16 +43,17 @@ class Alive(Exception):
 
 @dataclass(slots=True)
 class Kept:
-    """value: of what was asked; looks: when `used` was last found unchanged."""
+    """value: of what was asked; symbols: of sizes that are unknown in it; looks: when `used` was last found unchanged."""
 
     value: Value
     used: Used
+    symbols: tuple[str, ...]
     looks: int
 
 
 def key(walk: Walk, what: Any, args: list[Value], keywords: dict[str, Value]) -> Any:
-    """What an answer is kept under; None when it has to be worked out. Only where no facts are kept of what is walked."""
-    if not walk.quiet or walk.everywhere is not None:
+    """What an answer is kept under; None when it has to be worked out. Only to be asked where no facts are kept of what is walked."""
+    if walk.everywhere is not None:
         return None
     try:
         return (what, walk.facts_only, walk.building > 0, walk.host, walk.context.grad, tuple([form(arg) for arg in args]),
@@ -79,8 +81,8 @@ def form(value: Value) -> Any:
             return node
         case UserModule(namespace=namespace):
             return "module", namespace.path
-        case Unknown():
-            return value
+        case Unknown(reason=reason, span=span):
+            return "unknown", reason, getattr(span, "node", span)
         case Partial(function=function, args=args, keywords=keywords):
             return "partial", form(function), tuple([form(arg) for arg in args]), tuple([(name, form(item)) for name, item in keywords])
         case Either(options=options):
@@ -98,12 +100,12 @@ def answered(walk: Walk, asked: Any, home: tuple[Any, str], args: list[Value], k
     if known is not None and (known.looks == looks or walk.workspace.unchanged(known.used)):
         known.looks = looks
         walk.used.update(known.used)
-        return copy(walk, known.value)
+        return copy(walk, known.value, {name: walk.fresh_symbol(name.rstrip("0123456789") or name) for name in known.symbols})
     namespace, name = home
     stands = namespace.find(name)
     if not stands:                             # a class inside a function: it may read the names around it
         return work()
-    steps, before, made = walk.steps, _state(walk), len(walk.created)
+    steps, before, symbols, objects, made = walk.steps, _state(walk), set(walk.symbols), walk.created, len(walk.created)
     used, walk.used = walk.used, {(namespace.path, name): stands}
     walk.answering += 1
     try:
@@ -115,24 +117,24 @@ def answered(walk: Walk, asked: Any, home: tuple[Any, str], args: list[Value], k
     if steps - walk.steps < WORTH or _state(walk) != before or key(walk, asked[0], args, keywords) != asked:      # a dict may have been changed
         return value
     of_this_class = isinstance(value, Instance) and isinstance(value.of, UserClass) and value.of.node is asked[0]
-    if of_this_class or _of_itself(value, set(map(id, walk.created[made:]))):
+    if of_this_class or _of_itself(value, set(map(id, walk.created[made if walk.created is objects else 0:]))):
         if len(answers) >= MOST:
             answers.clear()
-        answers[asked] = Kept(copy(walk, value, False), own, looks)
+        answers[asked] = Kept(copy(walk, value, counts=False), own, tuple(sorted(walk.symbols - symbols)), looks)
     return value
 
 
-def copy(walk: Walk, value: Value, counts: bool = True) -> Value:
-    """A value whose objects, lists and dicts are its own. counts: they are among those that the walk makes."""
-    if isinstance(value, (Scalar, Library, UserClass, UserFunction, Unknown)):
+def copy(walk: Walk, value: Value, sizes: dict[str, Dim] | None = None, counts: bool = True) -> Value:
+    """A value whose objects, lists and dicts are its own. sizes: of symbols in it; counts: its objects are among those that the walk makes."""
+    if isinstance(value, (Scalar, Library, UserClass, UserFunction, Unknown)) and not sizes:
         return value
     from . import prototypes
-    return prototypes.copy(Instance(NONE, {"": value}), walk.created if counts and walk.building else None).attributes[""]
+    return prototypes.copy(Instance(NONE, {"": value}), walk.created if counts and walk.building else None, sizes).attributes[""]
 
 
 def _state(walk: Walk) -> tuple:
     """What a walk has besides the value: while this stays the same, the value says all."""
-    return (id(walk.builder), len(walk.builder.ops), walk.refusal, len(walk.problems), len(walk.symbols), len(walk.sizes), len(walk.learned), len(walk.dtypes),
+    return (id(walk.builder), len(walk.builder.ops), walk.refusal, len(walk.problems), len(walk.sizes), len(walk.learned), len(walk.dtypes),
             len(walk.changed), len(walk.weights), len(walk.members), len(walk.open_sizes), walk.cuts)
 
 

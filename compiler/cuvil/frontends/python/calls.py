@@ -196,11 +196,16 @@ def follow(walk: Walk, function: UserFunction, args: list[Value], keywords: dict
         return said
     if isinstance(function.node, cst.FunctionDef) and function.node.asynchronous is not None:
         return walk.refuse("a coroutine is not compiled", node)
-    if walk.quiet and function.receiver is None and not function.closure and "." not in function.name:
+    if function.receiver is None and not function.closure and "." not in function.name and (walk.quiet or _elsewhere(walk, function)):
         asked = answers.key(walk, function.node, args, keywords)
         if asked is not None:
             return answers.answered(walk, asked, (function.module, function.name), args, keywords, lambda: _followed(walk, function, args, keywords, node))
     return _followed(walk, function, args, keywords, node)
+
+
+def _elsewhere(walk: Walk, function: UserFunction) -> bool:
+    """It stands in another file than the code that is walked for its facts: what it does with plain values is said there."""
+    return walk.recording is not None and function.module is not walk.recording.namespace
 
 
 def _followed(walk: Walk, function: UserFunction, args: list[Value], keywords: dict[str, Value], node: cst.CSTNode) -> Value:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from ...cst import Definition
+from ...cst import Definition, Place
 from ...diagnostics import DEFECT, CuvilError
 from ...ir.dims import Poly, TooLong, symbols
 from ...ir.function import Function
-from ...ir.types import TensorType
+from ...ir.types import DType, TensorType
 from ...lineage import Origin
 from ...source import Source, Span
 from . import calls, classes, expressions, learn, records, scope, statements
@@ -26,6 +26,7 @@ from .walk import Frame, OutOfBudget, Walk
 from .workspace import Namespace, Workspace
 
 CAPTURE_STEPS = 2_000_000
+ANEW = 4                                       # times that a walk may begin anew with an element type it has met
 FRAMES = 12_000                                # Python frames the walk may nest: calls of calls, not expressions of one function
 assert expressions and statements              # their tables are filled by importing them
 
@@ -84,17 +85,17 @@ class Outcome:
 
 def walked(workspace: Workspace, steps: int, namespace: Namespace, definition: Definition, inputs: dict[str, TensorType] | None,
            cls: UserClass | None = None, library: str | None = None, strict: bool = False) -> tuple[Walk, Outcome]:
-    """The walk of a function; a second one, when the first found out the element type of an input that was declared without.
+    """The walk of a function; begun anew when it finds out the element type of an input that was declared without.
     strict: only whether it is refused counts, so the walk ends where it is."""
-    walk = Walk(workspace, steps)
-    walk.given, walk.strict = library, strict
-    outcome = walk_function(walk, namespace, definition, inputs, cls)
-    dtypes = learn.dtypes_met(walk)
-    if dtypes:
-        again = Walk(workspace, steps)
-        again.dtypes, again.given = dtypes, library
-        return again, walk_function(again, namespace, definition, inputs, cls)
-    return walk, outcome
+    dtypes: dict[int, DType] = {}
+    for last in (False,) * ANEW + (True,):
+        walk = Walk(workspace, steps)
+        walk.given, walk.strict, walk.dtypes, walk.listen = library, strict, dtypes, None if last else learn.listener()
+        try:
+            return walk, walk_function(walk, namespace, definition, inputs, cls)
+        except learn.DtypesMet as met:
+            dtypes = dtypes | met.dtypes
+    raise AssertionError("the last walk listens to nothing")
 
 
 def walk_function(walk: Walk, namespace: Namespace, definition: Definition, inputs: dict[str, TensorType] | None,
@@ -163,7 +164,7 @@ def _receiver(walk: Walk, namespace: Namespace, definition: Definition, owner: U
 
 def finish(walk: Walk, definition: Definition, namespace: Namespace, result: Value) -> Function | None:
     """The CIR of what was walked: inputs first, then weights, then the ops in the order of the code."""
-    name, origin = definition.name, Origin(definition.span(definition.node.name, namespace.path), "FunctionDef")
+    name, origin = definition.name, Origin(Place(namespace.path, definition, definition.node.name), "FunctionDef")
     values, returns = _results(walk, result, definition.node)
     ops = walk.builder.ops
     if values is None:

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -211,6 +212,13 @@ class FunctionFacts:
     branches: tuple[BranchFact, ...] = ()
     assigns: tuple[AssignFact, ...] = ()
     reads: tuple[tuple[str, Span], ...] = ()      # attributes of self that a method reads, and where
+    plainly: Callable[[], Function | None] | None = field(default=None, compare=False, repr=False)      # walked with its defaults: `compiled`
+
+    @cached_property
+    def compiled(self) -> FunctionFacts:
+        """The function as it is compiled. One that is refused because a parameter may be None is walked again with its defaults."""
+        function = self.plainly() if self.plainly is not None else None
+        return replace(self, function=function, refusal=None, plainly=None) if function is not None else self
 
     @cached_property
     def by_span(self) -> dict[Span, ExpressionFact]:

@@ -1,6 +1,7 @@
 """What code says about sizes besides computing with them: `B, T, C = x.shape`, `assert x.shape == (B, 3)`, `if ...: raise`."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import libcst as cst
@@ -143,21 +144,43 @@ def _symbol(dim: Dim) -> str | None:
 ONE_DTYPE = frozenset(("linear", "matmul", "conv2d", "layer_norm", "batch_norm", "rms_norm", "group_norm", "attention"))
 
 
-def dtypes_met(walk: Walk) -> dict[int, DType]:
-    """Inputs without an element type that meet a weight where torch takes only operands of one type: they have the weight's."""
+def dtypes_met(walk: Walk, mark: int = 0) -> dict[int, DType]:
+    """Inputs without an element type that meet a weight where torch takes only operands of one type: they have the weight's. mark: the
+    place of the first op that is looked at."""
     found: dict[int, DType] = {}
-    made = {op.id: op for op in walk.builder.ops}
-    for op in walk.builder.ops:
+    for op in walk.builder.ops[mark:]:
         if op.name in ONE_DTYPE:
-            operands = [made[i] for i in op.operands if i in made]
+            operands = [made for i in op.operands if (made := walk.op(i)) is not None]
             known = {operand.type.dtype for operand in operands if operand.type.dtype is not None}
             if len(known) == 1:
                 for at in operands:
-                    while at.type.dtype is None and at.name not in ("input", "take", "gather") and at.operands and at.operands[0] in made and _keeps_type(at):
-                        at = next((made[i] for i in at.operands if i in made and made[i].type.dtype is None), made[at.operands[0]])
+                    while at.type.dtype is None and at.name not in ("input", "take", "gather") and at.operands and _keeps_type(at) \
+                            and (first := walk.op(at.operands[0])) is not None:
+                        at = next((made for i in at.operands if (made := walk.op(i)) is not None and made.type.dtype is None), first)
                     if at.name == "input" and at.type.dtype is None:
                         found.setdefault(at.attr("index"), *known)
     return found
+
+
+class DtypesMet(BaseException):
+    """Inputs have these element types: the walk begins anew, and knows."""
+
+    def __init__(self, dtypes: dict[int, DType]) -> None:
+        self.dtypes = dtypes
+
+
+def listener() -> Callable[[Walk], None]:
+    """Raises DtypesMet at the first statement after which an element type is known that was not before: most are known early."""
+    mark = 0
+
+    def listen(walk: Walk) -> None:
+        nonlocal mark
+        if len(walk.builder.ops) > mark:
+            met = dtypes_met(walk, mark)
+            if met and not met.keys() <= walk.dtypes.keys():
+                raise DtypesMet(met)
+            mark = len(walk.builder.ops)
+    return listen
 
 
 def _keeps_type(op: Op) -> bool:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from ...cst import Definition
+from ...cst import Definition, Place
 from . import classes
 from .facts import AttributeFact, CallFact, ClassFacts, FunctionFacts
 from .values import Instance, Library, Scalar, UserClass, Value, Weight
@@ -37,7 +37,7 @@ def _facts(walk: Walk, namespace: Namespace, definition: Definition, methods: li
     cls = UserClass(definition.name, definition.node, namespace)
     users, libraries = _bases(walk, cls)
     reads = tuple(read for method in methods if not method.name.endswith(".__init__") for read in method.reads)
-    return ClassFacts(definition.name, definition.span(definition.node.name, namespace.path), (*users, *libraries),
+    return ClassFacts(definition.name, Place(namespace.path, definition, definition.node.name), (*users, *libraries),
                       classes.derives(walk, cls, classes.MODULE) is True, attributes, reads)
 
 
@@ -60,8 +60,8 @@ def _set_by(walk: Walk, method: FunctionFacts) -> list[AttributeFact]:
     name = method.name.rpartition(".")[2]
     found = [AttributeFact(fact.name.removeprefix("self."), fact.span, fact.value, name, _is_registered(walk, fact.value))
              for fact in method.assigns if fact.name.startswith("self.") and fact.name.count(".") == 1 and not fact.context.callers]
-    found += [fact for call in method.calls if call.name in REGISTER and not call.context.callers for fact in _registered(walk, call, name)]
-    return sorted(found, key=lambda fact: fact.span)
+    registered = [fact for call in method.calls if call.name in REGISTER and not call.context.callers for fact in _registered(walk, call, name)]
+    return sorted(found + registered, key=lambda fact: fact.span) if registered else found
 
 
 def _registered(walk: Walk, call: CallFact, method: str) -> list[AttributeFact]:

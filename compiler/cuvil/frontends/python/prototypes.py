@@ -6,9 +6,12 @@ A prototype is kept from one method to the next, and from one version of the fil
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import libcst as cst
 
+from ...ir.dims import Dim, Poly, substitute
+from ...ops.layers import MadeLayer
 from . import calls, classes, modules
 from .signatures import inputs_of
 from .values import Either, Instance, Many, Mapping, Partial, Scalar, Sequence, Unknown, Untyped, UserClass, UserFunction, Value, Weight
@@ -48,8 +51,9 @@ def prototype(walk: Walk, owner: UserClass) -> Instance:
     return copy(kept.instance, walk.created if walk.building else None)
 
 
-def copy(instance: Instance, made_too: list[Instance] | None = None) -> Instance:
-    """An object with all objects, lists and dicts it holds, so that a walk can change it. made_too: takes the objects that are made."""
+def copy(instance: Instance, made_too: list[Instance] | None = None, sizes: dict[str, Dim] | None = None) -> Instance:
+    """An object with all objects, lists and dicts it holds, so that a walk can change it. made_too: takes the objects that are made;
+    sizes: of symbols in it."""
     copies: dict[int, Value] = {}
 
     def of(value: Value) -> Value:
@@ -57,6 +61,8 @@ def copy(instance: Instance, made_too: list[Instance] | None = None) -> Instance
             case Instance():
                 if id(value) not in copies:
                     made = copies[id(value)] = replace(value, attributes={}, owner=None)
+                    if sizes and value.constructor:
+                        made.constructor = sized(value.constructor, sizes)
                     if made_too is not None:
                         made_too.append(made)
                         if len(made_too) > OBJECTS:        # classes that hold each other twice double with every level, without a step
@@ -64,8 +70,11 @@ def copy(instance: Instance, made_too: list[Instance] | None = None) -> Instance
                     made.owner = (of(value.owner[0]), value.owner[1]) if value.owner is not None else None
                     made.attributes.update({name: of(item) for name, item in value.attributes.items()})
                 return copies[id(value)]
-            case Weight(owner=Instance() as owner):
-                return replace(value, owner=of(owner))
+            case Weight(type=type, owner=owner):
+                return value if owner is None and not sizes else replace(value, type=type.substitute(sizes) if sizes else type,
+                                                                         owner=of(owner) if owner is not None else None)
+            case Scalar(value=Poly() as size) if sizes:
+                return Scalar(substitute(size, sizes))
             case Sequence(items=list() as items):
                 if id(value) not in copies:
                     made = copies[id(value)] = Sequence([], "list")
@@ -89,6 +98,20 @@ def copy(instance: Instance, made_too: list[Instance] | None = None) -> Instance
         return value
 
     return of(instance)
+
+
+def sized(given: Any, sizes: dict[str, Dim]) -> Any:
+    """The arguments of a layer's constructor, with sizes for symbols."""
+    match given:
+        case Poly():
+            return substitute(given, sizes)
+        case tuple():
+            return tuple(sized(each, sizes) for each in given)
+        case dict():
+            return {name: sized(each, sizes) for name, each in given.items()}
+        case MadeLayer(layer=layer, constructor=constructor):
+            return MadeLayer(layer, sized(constructor, sizes))
+    return given
 
 
 def _make(walk: Walk, owner: UserClass) -> Instance:

@@ -10,13 +10,14 @@ understood is Unknown with a reason, and the first thing that cannot be compiled
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import libcst as cst
 
-from ...cst import Definition
+from ...cst import Definition, Place
 from ...diagnostics import CuvilError, Evidence
 from ...interrupted import Interrupted
 from ...ir.dims import Dim, Poly, substitute, symbol, symbols
@@ -105,6 +106,7 @@ class Walk:
         self.learned: dict[int, Tensor] = {}               # Untyped parameters that turned out to be tensors
         self.dtypes: dict[int, DType] = {}                 # element types of inputs, found by an earlier walk
         self.given: str | None = None                      # of which library the arguments of this call are, if it is a call
+        self.listen: Callable[[Walk], None] | None = None  # told after each statement of the function itself: learn.listener
         self.sizes: dict[str, Dim] = {}                    # symbols whose size was learnt
         self.changed: dict[int, Value] = {}                # storage -> what is in it after an in-place change
         self.shared: set[int] = set()                      # storages that some view looks into
@@ -143,7 +145,7 @@ class Walk:
     def span(self, node: cst.CSTNode) -> Span:
         found = self.spans.get(id(node))
         if found is None:                                  # trees outlive a walk, so the id stays the node's own
-            found = self.spans[id(node)] = self.frame.definition.span(node, self.frame.namespace.path)
+            found = self.spans[id(node)] = Place(self.frame.namespace.path, self.frame.definition, node)
         return found
 
     def origin(self, node: cst.CSTNode) -> Origin:
@@ -183,7 +185,10 @@ class Walk:
         if rule is None:
             self.refuse(f"{type(node).__name__} is not understood", node)
             return None
-        return rule.meaning(self, node)
+        left = rule.meaning(self, node)
+        if self.listen is not None and self.frame is self.recording and not self.building:
+            self.listen(self)
+        return left
 
     def record(self, node: cst.CSTNode, value: Value) -> None:
         """Keep the value of an expression that was not evaluated by itself."""
