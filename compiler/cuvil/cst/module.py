@@ -68,13 +68,18 @@ class Tree:
     def index(self) -> LineIndex:
         return LineIndex(self.text)
 
+    @cached_property
+    def _shown(self) -> frozenset[int]:
+        return frozenset(map(id, self.walk()))
+
     def __contains__(self, node: cst.CSTNode) -> bool:
-        return id(node) in self.positions.start
+        return id(node) in self._shown or hidden(type(node)) and id(node) in self.positions.start
 
     def forget(self) -> None:
         """Let go of positions; they are worked out again when asked for. They are most of what a large file costs in memory."""
         self.__dict__.pop("positions", None)
         self.__dict__.pop("_children", None)
+        self.__dict__.pop("_shown", None)
 
     def offsets(self, node: cst.CSTNode) -> tuple[int, int]:
         """Start and end of a node in the text."""

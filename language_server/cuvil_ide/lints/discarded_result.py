@@ -65,7 +65,7 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
     from cuvil.frontends.python.values import Library, Tensor
     for statement in nodes(facts, _WHERE, cst.Expr, analysed=True):
         call = statement.value
-        if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
+        if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or call.func.attr.value not in _PURE | _CHEAP | _JOINS:
             continue
         function = value_of(facts, facts.module.span(call.func))
         if isinstance(function, Library) and function.receiver is None:

@@ -59,10 +59,10 @@ def call_nodes(facts: FileFacts, where: Pattern[str]) -> Iterator[tuple[CallFact
 
 def once(found: Iterable) -> Iterator:
     """The first fact of each place."""
-    seen: set[Span] = set()
+    seen: set[int] = set()
     for fact in found:
-        if fact.span not in seen:
-            seen.add(fact.span)
+        if id(fact.span.node) not in seen:
+            seen.add(id(fact.span.node))
             yield fact
 
 

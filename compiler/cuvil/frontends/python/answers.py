@@ -129,7 +129,7 @@ def copy(walk: Walk, value: Value, sizes: dict[str, Dim] | None = None, counts: 
     if isinstance(value, (Scalar, Library, UserClass, UserFunction, Unknown)) and not sizes:
         return value
     from . import prototypes
-    return prototypes.copy(Instance(NONE, {"": value}), walk.created if counts and walk.building else None, sizes).attributes[""]
+    return prototypes.copy(Instance(NONE, {"": value}), walk.created if counts and walk.building else None, sizes, late=counts).attributes[""]
 
 
 def _state(walk: Walk) -> tuple:

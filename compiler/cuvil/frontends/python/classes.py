@@ -255,7 +255,7 @@ def _made(walk: Walk, cls: UserClass, instance: Instance, args: list[Value], key
     apart(walk, instance, cls, lambda: calls.follow(walk, function, args, keywords, node))
     instance.complete = instance.complete and not unknown_base
     if alike is not None:
-        walk.summaries[alike] = prototypes.copy(instance, walk.created)      # as it is now: what is made may be changed
+        walk.summaries[alike] = prototypes.copy(instance, walk.created, late=False)      # as it is now: what is made may be changed
     return instance
 
 
@@ -287,7 +287,8 @@ def apart(walk: Walk, instance: Instance, cls: UserClass, work) -> None:
         walk.context = context
         if not outer:
             for each in walk.created:
-                each.attributes.update({name: _settle(walk, value) for name, value in each.attributes.items()})
+                if each.looked_at:
+                    each.attributes.update({name: _settle(walk, value) for name, value in each.attributes.items()})
             walk.builder, walk.weights = builder, weights
 
 

@@ -51,16 +51,17 @@ def prototype(walk: Walk, owner: UserClass) -> Instance:
     return copy(kept.instance, walk.created if walk.building else None)
 
 
-def copy(instance: Instance, made_too: list[Instance] | None = None, sizes: dict[str, Dim] | None = None) -> Instance:
+def copy(instance: Instance, made_too: list[Instance] | None = None, sizes: dict[str, Dim] | None = None, late: bool = True) -> Instance:
     """An object with all objects, lists and dicts it holds, so that a walk can change it. made_too: takes the objects that are made;
-    sizes: of symbols in it."""
+    sizes: of symbols in it; late: what nobody changes is copied as far as it is looked at, for of a model most is not."""
     copies: dict[int, Value] = {}
 
     def of(value: Value) -> Value:
         match value:
             case Instance():
                 if id(value) not in copies:
-                    made = copies[id(value)] = replace(value, attributes={}, owner=None)
+                    made = copies[id(value)] = object.__new__(Instance)
+                    made.__dict__.update(value.__dict__)
                     if sizes and value.constructor:
                         made.constructor = sized(value.constructor, sizes)
                     if made_too is not None:
@@ -68,7 +69,10 @@ def copy(instance: Instance, made_too: list[Instance] | None = None, sizes: dict
                         if len(made_too) > OBJECTS:        # classes that hold each other twice double with every level, without a step
                             raise OutOfBudget
                     made.owner = (of(value.owner[0]), value.owner[1]) if value.owner is not None else None
-                    made.attributes.update({name: of(item) for name, item in value.attributes.items()})
+                    made.__dict__.pop("attributes", None)
+                    made.original = value, of, not sizes
+                    if not late:
+                        assert made.attributes is not None
                 return copies[id(value)]
             case Weight(type=type, owner=owner):
                 return value if owner is None and not sizes else replace(value, type=type.substitute(sizes) if sizes else type,

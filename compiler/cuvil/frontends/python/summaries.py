@@ -115,10 +115,17 @@ def _object(walk: Walk, instance: Instance, depth: int) -> Any:
         walk.forms[id(instance)] = instance, ("recursive", id(instance))      # an object that holds itself is like no other
         of = instance.of
         made = ("object", of.name if isinstance(of, Library) else id(of.node), instance.training, instance.complete,
-                tuple((name, form(walk, value, depth + 1)) for name, value in instance.attributes.items()))
+                tuple((name, form(walk, value, depth + 1)) for name, value in _attributes(instance).items()))
         numbered = walk.numbers.setdefault(made, len(walk.numbers))           # a number in its place: forms of forms stay small
         known = walk.forms[id(instance)] = instance, ("object", numbered)
     return known[1]
+
+
+def _attributes(instance: Instance) -> dict[str, Value]:
+    """Of a faithful copy that nobody has looked at, those that it will be copies of."""
+    while not instance.looked_at and instance.original[2]:
+        instance = instance.original[0]
+    return instance.attributes
 
 
 def again(walk: Walk, result: Value, name: str, args: list[Value], node: cst.CSTNode) -> Value:

@@ -198,6 +198,21 @@ class Instance:
     regions: tuple[Any, ...] = ()                         # it was handed to torch.compile or the like: facts.Region
     assumed: str = ""                                     # of a library layer: the argument that is not known and taken as its default
 
+    def __getattr__(self, name: str) -> Any:
+        """The attributes of a copy, which are copied when somebody looks at them: prototypes.copy."""
+        original = self.__dict__.pop("original", None) if name == "attributes" else None
+        if original is None:
+            raise AttributeError(name)
+        source, of, _ = original
+        self.attributes = {}
+        self.attributes.update({name: of(value) for name, value in source.attributes.items()})
+        return self.attributes
+
+    @property
+    def looked_at(self) -> bool:
+        """It is no copy, or one that is made."""
+        return "original" not in self.__dict__
+
     @property
     def path(self) -> str:
         names, at, seen = [], self, set()
