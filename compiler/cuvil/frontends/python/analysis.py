@@ -32,7 +32,7 @@ from .walk import Frame, OutOfBudget, Walk
 from .workspace import Namespace, Used, Workspace
 
 FACT_STEPS = 20_000                            # that a walk of one function may take
-FILE_STEPS, PLAIN_STEPS = 120_000, 8_000      # that all functions of a file share: those that mention tensors, and the others
+FILE_STEPS, PLAIN_STEPS = 120_000, 4_000      # that all functions of a file share: those that mention tensors, and the others
 LEAST = 100, 1_500
 FILES_OF_CALLERS = 8                           # for which the walks from callers are kept
 MANY = 600                                     # definitions of a file beyond which positions are not kept
@@ -219,7 +219,7 @@ class Analyzer:
     def _statement(self, namespace: Namespace, definition: Definition) -> Kept:
         if not any(word in definition.text for word in TENSOR_WORDS) or len(definition.text) > 50_000 or definition.tree is None:
             return Kept((), {}, Counter(), 0)
-        walk = Walk(self.workspace, FACT_STEPS)
+        walk = Walk(self.workspace, FACT_STEPS if mentions_tensors(definition) else PLAIN_STEPS)
         walk.frame = walk.recording = Frame(namespace, definition)
         walk.building = 1 if definition.owner else 0
         walk.context, walk.host = MODULE_LEVEL, host_of(namespace.source.text)
