@@ -53,6 +53,10 @@ class Span:
         """The same place after so many lines were put above it."""
         return Span(self.path, self.line + lines, self.column, self.end_line + lines, self.end_column)
 
+    def of(self, path: str) -> Span:
+        """The same lines of a file that is called so."""
+        return Span(path, self.line, self.column, self.end_line, self.end_column)
+
     def to_json(self) -> dict:
         """The range as people count: lines and columns from 1."""
         return {"start": {"line": self.line, "column": self.column + 1},

@@ -91,7 +91,7 @@ def relative_to(function: Function, root: str) -> Function:
     known: dict[Any, Any] = {}
 
     def span(s: Span) -> Span:
-        return replace(s, path=relpath(s.path, root).replace("\\", "/")) if isabs(s.path) else s
+        return s.of(relpath(s.path, root).replace("\\", "/")) if isabs(s.path) else s
 
     def origin(o: Origin) -> Origin:
         if o not in known:
