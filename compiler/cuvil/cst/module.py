@@ -25,7 +25,7 @@ import libcst as cst
 from ..source import LineIndex, Source, Span
 from .positions import Positions
 from .scan import Piece, alone, begins, logical_lines, split
-from .shown import hidden, walk
+from .shown import below, hidden, walk
 
 WRAPPER = "class _:\n"
 NESTING_LIMIT, CHAIN_LIMIT = 200, 1200        # beyond these libcst's parser overflows its stack or takes seconds
@@ -69,17 +69,17 @@ class Tree:
         return LineIndex(self.text)
 
     @cached_property
-    def _shown(self) -> frozenset[int]:
-        return frozenset(map(id, self.walk()))
+    def _parents(self) -> dict[int, cst.CSTNode | None]:
+        """Of all nodes but the hidden ones; None of the top."""
+        return {id(node): None for node in self.nodes} | {id(inner): node for node in self.walk() for inner in below(node)}
 
     def __contains__(self, node: cst.CSTNode) -> bool:
-        return id(node) in self._shown or hidden(type(node)) and id(node) in self.positions.start
+        return id(node) in self._parents or hidden(type(node)) and id(node) in self.positions.start
 
     def forget(self) -> None:
         """Let go of positions; they are worked out again when asked for. They are most of what a large file costs in memory."""
         self.__dict__.pop("positions", None)
-        self.__dict__.pop("_children", None)
-        self.__dict__.pop("_shown", None)
+        self.__dict__.pop("_parents", None)
 
     def offsets(self, node: cst.CSTNode) -> tuple[int, int]:
         """Start and end of a node in the text."""
@@ -90,20 +90,11 @@ class Tree:
         start, end = self.offsets(node)
         return self.text[start:end]
 
-    @cached_property
-    def _children(self) -> dict[int, list[cst.CSTNode]]:
-        children: dict[int, list[cst.CSTNode]] = {}
-        parents = self.positions.parent
-        for node in self.positions.order:
-            if not hidden(type(node)):
-                children.setdefault(id(parents[id(node)]), []).append(node)
-        return children
-
     def children(self, node: cst.CSTNode) -> list[cst.CSTNode]:
-        return self._children.get(id(node), [])
+        return below(node)
 
     def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
-        return None if node in self.nodes else self.positions.parent[id(node)]
+        return self.positions.parent[id(node)] if hidden(type(node)) else self._parents[id(node)]
 
     def walk(self) -> Iterator[cst.CSTNode]:
         """All nodes but the hidden ones, parents first, in the order of the text."""

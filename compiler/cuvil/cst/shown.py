@@ -42,18 +42,23 @@ def _seen(kind: type) -> bool:
     return issubclass(kind, cst.CSTNode) and not hidden(kind)
 
 
+def below(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """The nodes directly in a node, in the order of the text."""
+    found: list[cst.CSTNode] = []
+    for name in _parts(type(node)):
+        part = getattr(node, name)
+        kind = type(part)
+        if kind is tuple or kind is list:
+            found += [each for each in part if _seen(type(each))]
+        elif _seen(kind):
+            found.append(part)
+    return found
+
+
 def walk(nodes: Iterable[cst.CSTNode]) -> Iterator[cst.CSTNode]:
     """These nodes and all below them, parents first, in the order of the text."""
     todo = [node for node in nodes if _seen(type(node))][::-1]
     while todo:
         node = todo.pop()
         yield node
-        below: list[cst.CSTNode] = []
-        for name in _parts(type(node)):
-            part = getattr(node, name)
-            kind = type(part)
-            if kind is tuple or kind is list:
-                below += [each for each in part if _seen(type(each))]
-            elif _seen(kind):
-                below.append(part)
-        todo += reversed(below)
+        todo += reversed(below(node))

@@ -60,6 +60,8 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
 
 def _masked(facts: FileFacts) -> Iterator[Diagnostic]:
     from cuvil.ir.types import DType
+    if not any(_away(fact.value) and fact.value.type.dtype == DType.BOOL for function in facts.functions for fact in function.expressions):
+        return
     loops: dict[Span, Span] = {}                           # a call, an assignment in a loop of many rounds -> the loop
     for function in facts.functions:
         for fact in (*function.calls, *function.assigns, *function.branches):
