@@ -1,6 +1,7 @@
 """Lints many files: reads each, asks the session, and never lets one file stop the others."""
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -118,6 +119,7 @@ def _check_chunk(paths: Sequence[str], rules: Rules) -> list[FileResult]:
     finally:
         if resident() > MEMORY:
             _session.cache_clear()
+            gc.collect()
 
 
 @lru_cache(maxsize=2)

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from .garbage import collect_seldom
+from .garbage import collect_at_bounds
 
 Result = TypeVar("Result")
 
@@ -25,7 +25,7 @@ def spread(paths: Sequence[str], work: Callable[[Sequence[str]], list[Result]], 
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), collect_seldom) as pool:
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), collect_at_bounds) as pool:
         tasks = [pool.submit(work, chunk) for chunk in chunks]
         for chunk, task in zip(chunks, tasks):
             try:

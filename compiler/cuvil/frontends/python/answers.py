@@ -48,7 +48,7 @@ class Alive(Exception):
 
 @dataclass(slots=True)
 class Kept:
-    """value: of what was asked; symbols: of sizes that are unknown in it, members: those that stand for arguments, as in Walk.members, open: those
+    """value: of what was asked, which stands in `path`; symbols: of sizes that are unknown in it, members: those that stand for arguments, as in Walk.members, open: those
     of which nothing is known at all; looks: when `used` was last found unchanged."""
 
     value: Value
@@ -56,6 +56,7 @@ class Kept:
     symbols: tuple[str, ...]
     members: dict[tuple[str, Span | None], str]
     open: frozenset[str]
+    path: str
     looks: int
 
 
@@ -136,7 +137,7 @@ def answered(walk: Walk, asked: Any, home: tuple[Any, str], args: list[Value], k
             answers.clear()
         new = {key: str(walk.members[key].value) for key in walk.members.keys() - members}
         answers[asked] = Kept(copy(walk, value, counts=False), own, tuple(sorted(walk.symbols - symbols)), new,
-                              frozenset(map(str, walk.open_sizes - open_sizes)), looks)
+                              frozenset(map(str, walk.open_sizes - open_sizes)), namespace.path, looks)
     return value
 
 

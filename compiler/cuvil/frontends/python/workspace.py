@@ -75,6 +75,8 @@ class Workspace:
             self.analyzer.forget(path)
         if path not in self._asked_for:
             self._namespaces.pop(path, None)
+            self.answers = {asked: kept for asked, kept in self.answers.items() if kept.path != path}
+            self.prototypes = {key: kept for key, kept in self.prototypes.items() if key[0] != path}
 
     def _take(self, source: Source, previous: Module | None = None) -> Namespace:
         known = self._namespaces.get(source.path)
