@@ -7,7 +7,7 @@ Example: `self.table = torch.rand(16, 8)`
 Instead: `self.register_buffer("table", torch.rand(16, 8), persistent=False)`
 Fix: unsafe: the tensor is registered as a buffer that is not saved; `.half()` and the like reach it from then on.
 
-Silent for parameters, numbers kept as 0-d tensors, attributes that other methods set anew, and classes that move their tensors
+Silent for parameters, numbers kept as 0-d tensors or read one by one (a single number may be on the host), attributes that other methods set anew, and classes that move their tensors
 themselves (`_apply`, `to`, `cuda`).
 """
 from __future__ import annotations
@@ -21,6 +21,7 @@ import libcst as cst
 from cuvil.diagnostics import Diagnostic, Evidence, Fix
 from cuvil.source import Edit, Span
 
+from ..syntax import by_type
 from .recorded import node_of, tensors
 from .rule import Invalid, Rule
 
@@ -36,6 +37,8 @@ VALID = (
     _START + "        self.table = torch.rand(16, 8)\n\n    def forward(self, x: torch.Tensor):\n        self.table = torch.zeros(16, 8, device=x.device)\n"
     "        return self.proj(x + self.table)\n",
     _START + "        self.table = torch.tensor(0.5)\n" + _FORWARD,
+    _START + "        self.table = torch.log(torch.tensor([0.3, 3.3]))\n\n    def forward(self, x: torch.Tensor):\n        low = self.table\n"
+    "        return self.proj(x * torch.empty(1).uniform_(low[0], self.table[-1]).item())\n",
     # read while the object is made, and not after
     _START + "        self.table = torch.rand(16, 8)\n        self.proj.weight.data.copy_(self.table[:8])\n",
     # it moves its tensor itself
@@ -86,7 +89,7 @@ def _kept(facts: FileFacts, cls: ClassFacts, name: str, found: list[AttributeFac
         return
     kept = [t for t in tensors(last.value) if t.library == "torch" and t.type.rank != 0 and "parameter" not in t.marks]
     read = next((span for attribute, span in cls.reads if attribute == name), None)
-    if not kept or read is None:
+    if not kept or read is None or len(kept) == 1 and kept[0].type.rank == 1 and _number_by_number(facts, cls, name):
         return
     statement, value = _statement(facts, last.span)
     if statement is None:
@@ -99,6 +102,37 @@ def _kept(facts: FileFacts, cls: ClassFacts, name: str, found: list[AttributeFac
     shown = f"`self.{name}` is" if len(kept) == 1 else f"the tensors in `self.{name}` are"
     yield RULE.finding(f"{shown} not moved or cast with the module (.to, .cuda, .half); keep it with register_buffer", span,
                        (Evidence(span, f"has type {kept[0].type}"), Evidence(read, "is read here")), fix)
+
+
+def _number_by_number(facts: FileFacts, cls: ClassFacts, name: str) -> bool:
+    """Whether all that its methods do with an attribute, also under a local name, is to read single elements of it."""
+    from cuvil.frontends.python.workspace import dotted
+    for definition in facts.module.definitions:
+        if definition.owner != cls.name or name not in definition.text or definition.name.endswith(".__init__") or definition.tree is None:
+            continue
+        found = by_type(definition.tree)
+        wholes: list[cst.BaseExpression] = [node for node in found.get(cst.Attribute, ()) if dotted(node) == f"self.{name}"]
+        names = {target.value for node in wholes if (target := _bound_to(facts, node)) is not None}
+        wholes += [node for node in found.get(cst.Name, ()) if node.value in names and not isinstance(facts.module.parent(node), cst.AssignTarget)]
+        if not all(_bound_to(facts, node) is not None or _is_indexed(facts.module.parent(node), node) for node in wholes):
+            return False
+    return True
+
+
+def _bound_to(facts: FileFacts, node: cst.BaseExpression) -> cst.Name | None:
+    """`low` of `low = node`."""
+    match facts.module.parent(node):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as name)], value=value) if value is node:
+            return name
+    return None
+
+
+def _is_indexed(parent: cst.CSTNode | None, node: cst.BaseExpression) -> bool:
+    """`node[0]`, `node[-1]`"""
+    match parent:
+        case cst.Subscript(value=value, slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer() | cst.UnaryOperation(expression=cst.Integer())))]):
+            return value is node
+    return False
 
 
 def _under_made_names(facts: FileFacts, cls: ClassFacts) -> Iterator[Diagnostic]:
