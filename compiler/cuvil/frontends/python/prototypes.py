@@ -5,18 +5,21 @@ A prototype is kept from one method to the next, and from one version of the fil
 """
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import libcst as cst
 
+from ...cst.shown import walk as nodes_of
 from ...ir.dims import Dim, Poly, substitute
 from ...ops.layers import MadeLayer
 from . import calls, classes, modules
 from .signatures import inputs_of
-from .values import Either, Instance, Many, Mapping, Partial, Scalar, Sequence, Unknown, Untyped, UserClass, UserFunction, Value, Weight
+from .values import Deferred, Either, Instance, Many, Mapping, Partial, Scalar, Sequence, Unknown, Untyped, UserClass, UserFunction, Value, Weight
 from .walk import Frame, OutOfBudget, Walk
-from .workspace import Used
+from .workspace import Used, dotted
 
 STEPS = 20_000                                 # that the making of one object may take
 OBJECTS = 10_000                               # that one walk may make; large models have two thousand
@@ -118,6 +121,36 @@ def sized(given: Any, sizes: dict[str, Dim]) -> Any:
     return given
 
 
+def _constructors(walk: Walk, owner: UserClass) -> Iterator[cst.FunctionDef]:
+    """The `__init__` of a class and those of the classes it derives from."""
+    todo: list[Value] = [owner]
+    for cls in islice(todo, classes.ANCESTORS):
+        if isinstance(cls, UserClass):
+            found = cls.module.syntax.by_name.get(f"{cls.name}.__init__")
+            if found is not None and isinstance(found.node, cst.FunctionDef):
+                yield found.node
+            todo += classes.bases(walk, cls)
+
+
+def _chosen_by_none(node: cst.FunctionDef) -> set[str]:
+    """Attributes that an `__init__` sets to one thing where a parameter is None, as it is when nobody gives it, and to another where it is
+    given: methods written for the other one are not wrong."""
+    optional = {p.name.value for p in (*node.params.params, *node.params.kwonly_params) if isinstance(p.default, cst.Name) and p.default.value == "None"}
+    found: set[str] = set()
+    for each in nodes_of([node.body]) if optional else ():
+        match each:
+            case cst.If(test=cst.Comparison(left=cst.Name() | cst.Attribute() as left, comparisons=[cst.ComparisonTarget(
+                    operator=cst.Is() | cst.IsNot(), comparator=cst.Name(value="None"))]), body=body, orelse=cst.Else(body=other)):
+                if dotted(left).removeprefix("self.") in optional:
+                    found |= _set_on_self(body) & _set_on_self(other)
+    return found
+
+
+def _set_on_self(body: cst.BaseSuite) -> set[str]:
+    return {target.target.attr.value for each in nodes_of([body]) if isinstance(each, cst.Assign) for target in each.targets
+            if isinstance(target.target, cst.Attribute) and dotted(target.target.value) == "self"}
+
+
 def _make(walk: Walk, owner: UserClass) -> Instance:
     """The object. A size without one (`width: int`) is a symbol, and a parameter of a class
     of the workspace (`config: Config`) is an object of that class, with its defaults."""
@@ -160,5 +193,8 @@ def _make(walk: Walk, owner: UserClass) -> Instance:
     finally:
         walk.active.pop()
         walk.frame, walk.recording = outer, recording
+    for name in {name for made_by in _constructors(walk, owner) for name in _chosen_by_none(made_by)}:
+        if isinstance(instance.attributes.get(name), (Weight, Deferred)):
+            instance.attributes[name] = Unknown("a weight of which another one takes the place where an argument is given")
     modules.of_self(walk, instance, module, owner.module.source.text, definition.text)
     return instance
