@@ -13,6 +13,8 @@ from weakref import WeakKeyDictionary
 
 import libcst as cst
 
+from cuvil.cst.shown import below
+
 if TYPE_CHECKING:
     from cuvil.cst import Tree
     from cuvil.frontends.python.facts import FileFacts
@@ -96,20 +98,20 @@ def inside(facts: FileFacts, node: cst.CSTNode, *types: type[cst.CSTNode]) -> li
     """Nodes of these types in a node, in the order of the text; functions and lambdas in it are left out."""
     kept = _inside.setdefault(facts.module.owner(node).tree, {})       # many rules ask about the same loops and functions, at each keystroke
     if id(node) not in kept:
-        kept[id(node)] = _walked(facts, node)
+        kept[id(node)] = _walked(node)
     return [at for at in kept[id(node)] if isinstance(at, types)]
 
 
 _inside: WeakKeyDictionary[Tree, dict[int, list[cst.CSTNode]]] = WeakKeyDictionary()
 
 
-def _walked(facts: FileFacts, node: cst.CSTNode) -> list[cst.CSTNode]:
+def _walked(node: cst.CSTNode) -> list[cst.CSTNode]:
     found, todo = [], [node]
     while todo:
         at = todo.pop()
         if at is node or not isinstance(at, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
             found.append(at)
-            todo += reversed(facts.module.children(at))
+            todo += reversed(below(at))
     return found
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from cuvil.cst.shown import below
 from cuvil.diagnostics import Diagnostic, Evidence, Fix
 from cuvil.source import Span
 
@@ -58,8 +59,11 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
         call = node.value
         if not isinstance(call, cst.Call) or len(node.targets) != 1 or not isinstance(node.targets[0].target, cst.Name) or not call.args:
             continue
-        name, callee = node.targets[0].target.value, value_of(facts, facts.module.span(call.func))
-        if not isinstance(callee, Library) or callee.name not in _JOINS or not _holds(call.args[0].value, name):
+        name = node.targets[0].target.value
+        if not _holds(call.args[0].value, name):
+            continue
+        callee = value_of(facts, facts.module.span(call.func))
+        if not isinstance(callee, Library) or callee.name not in _JOINS:
             continue
         loop = around(facts, node, cst.For, cst.While, cst.FunctionDef, cst.Lambda)
         if not isinstance(loop, (cst.For, cst.While)) or _few(loop) or _reads(loop.body, name) > 1:
@@ -110,7 +114,7 @@ def _reads(body: cst.CSTNode, name: str) -> int:
         elif isinstance(node, cst.Arg):
             todo.append(node.value)
         else:
-            todo += node.children
+            todo += below(node)
     return count
 
 
