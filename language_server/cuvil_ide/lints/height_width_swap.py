@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from cuvil.cst.shown import walk
 from cuvil.diagnostics import Diagnostic, Evidence, Fix
 from cuvil.source import Edit
 
@@ -35,6 +36,8 @@ _START = "import cv2\nimport numpy as np\n\ndef f(image: np.ndarray, other: np.n
 VALID = (
     _START + "    h, w = other.shape[:2]\n    return cv2.resize(image, (w, h))\n",
     _START + "    return cv2.resize(image, other.shape[1::-1])\n",
+    _START + "    h, w = image.shape[:2]\n    nh, nw = int(h * 0.5), int(w * 0.5)\n    return cv2.resize(image, (nw, nh))\n",
+    _START + "    h, w = image.shape[:2]\n    return cv2.resize(image, (int(h * w), w))\n",
     _START + "    h, w, c = image.shape\n    return image.transpose(2, 0, 1)\n",
     _START + "    w, h = other.shape[:2]\n    return image.transpose(1, 0, 2)\n",
     "import torch\n\ndef f(x: torch.Tensor):\n    T, B, C = x.shape\n    return x.permute(2, 1, 0)\n",
@@ -43,6 +46,10 @@ INVALID = (
     Invalid(_START + "    return cv2.resize(image, »other.shape[:2]«)\n", "(width, height)", _START + "    return cv2.resize(image, other.shape[1::-1])\n"),
     Invalid(_START + "    h, w = other.shape[:2]\n    return cv2.resize(image, (»h, w«))\n", "(width, height)",
             _START + "    h, w = other.shape[:2]\n    return cv2.resize(image, (w, h))\n"),
+    Invalid(_START + "    h, w = image.shape[:2]\n    scale = 640 / w\n    return cv2.resize(image, (»int(h * scale), int(w * scale)«))\n", "(width, height)",
+            _START + "    h, w = image.shape[:2]\n    scale = 640 / w\n    return cv2.resize(image, (int(w * scale), int(h * scale)))\n"),
+    Invalid(_START + "    rows, cols = image.shape[:2]\n    new_h = rows // 2\n    new_w = cols // 2\n    return cv2.resize(image, dsize=(»new_h, new_w«))\n", "(width, height)",
+            _START + "    rows, cols = image.shape[:2]\n    new_h = rows // 2\n    new_w = cols // 2\n    return cv2.resize(image, dsize=(new_w, new_h))\n"),
     Invalid(_START + "    h, w, c = image.shape\n    return »image.transpose(2, 1, 0)«\n", "[h, w, c]", _START + "    h, w, c = image.shape\n    return image.transpose(2, 0, 1)\n"),
     Invalid("import cv2\nimport torch\n\ndef f(path):\n    x = torch.from_numpy(cv2.imread(path))\n    return »x.permute(2, 1, 0)«\n", "width",
             "import cv2\nimport torch\n\ndef f(path):\n    x = torch.from_numpy(cv2.imread(path))\n    return x.permute(2, 0, 1)\n"),
@@ -99,10 +106,38 @@ def _turned(facts: FileFacts, size: cst.BaseExpression) -> str | None:
     match size:
         case cst.Subscript(value=cst.Attribute(value=of, attr=cst.Name(value="shape")), slice=[cst.SubscriptElement(slice=cst.Slice(lower=None, upper=cst.Integer(value="2"), step=None))]):
             return f"{facts.module.code(of)}.shape[1::-1]"
-        case cst.Tuple(elements=[cst.Element(value=cst.Name() as first), cst.Element(value=cst.Name() as second)]):
-            places = [_place(facts, name) for name in (first, second)]
-            if None not in places and places[0][0] is places[1][0] and [place for _, place in places] == [0, 1]:
-                return f"{second.value}, {first.value}"           # inside the brackets of the tuple
+        case cst.Tuple(elements=[cst.Element(value=first), cst.Element(value=second)]):
+            before, after = _made_of(facts, first), _made_of(facts, second)
+            if before is not None and after is not None and before[0] is after[0] and (before[1], after[1]) == (0, 1) and before[2] == after[2]:
+                return f"{facts.module.code(second)}, {facts.module.code(first)}"           # inside the brackets of the tuple
+    return None
+
+
+def _made_of(facts: FileFacts, size: cst.BaseExpression) -> tuple[cst.CSTNode, int, str] | None:
+    """Which axis of which shape a size is worked out from, and how: `int(h * scale)`, also under a name of its own."""
+    for _ in range(4):
+        direct = _place(facts, size) if isinstance(size, cst.Name) else None
+        if direct is not None:
+            return *direct, "."
+        bound = _bound(facts, size) if isinstance(size, cst.Name) else None
+        if bound is None:
+            break
+        size = bound
+    axes = [(name.value, place) for name in walk([size]) if isinstance(name, cst.Name) and (place := _place(facts, name)) is not None]
+    if len(axes) != 1:
+        return None
+    (name, place), code = axes[0], facts.module.code(size)
+    return *place, re.sub(rf"\b{re.escape(name)}\b", ".", code)
+
+
+def _bound(facts: FileFacts, name: cst.Name) -> cst.BaseExpression | None:
+    """What the last assignment before gave a name, alone or as one of several."""
+    node = assignment_of(facts, name, name.value)
+    match node:
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name())], value=value):
+            return value
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple(elements=names))], value=cst.Tuple(elements=values)) if len(names) == len(values):
+            return next((value.value for each, value in zip(names, values) if isinstance(each.value, cst.Name) and each.value.value == name.value), None)
     return None
 
 
