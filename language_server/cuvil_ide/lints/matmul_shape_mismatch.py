@@ -57,6 +57,17 @@ class Head(nn.Module):
     def forward(self, x):
         return »self.out(torch.zeros(4, 16))«
 """, "16"),
+    Invalid("""import torch
+import torch.nn as nn
+
+class Mlp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(8, 32), nn.Linear(16, 8)
+
+    def forward(self, x):
+        return »self.down(x + self.up(x).relu())«
+""", "32"),
 )
 
 

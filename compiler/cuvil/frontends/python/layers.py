@@ -7,7 +7,7 @@ from ...ir.dims import Poly
 from ...ir.types import DType, TensorType
 from ...ops import TypeRuleError
 from ...ops.layers import LAYERS, MadeLayer
-from . import calls, derived, joins, learn
+from . import calls, derived, joins, last_axis, learn
 from .classes import find_member, member_value, register
 from .context import within
 from .library import Silent, failed, lift, plain, signature
@@ -253,6 +253,9 @@ def _call_layer(walk: Walk, instance: Instance, args: list[Value], keywords: dic
         builder._next = builder.ops[-1].id + 1 if builder.ops else 0
         walk.refuse(f"{name} with these arguments is not compiled ({type(error).__name__}: {error})", node)
         return walk.unknown(f"{name} with unusual arguments", node)
+    wrong = last_axis.mismatch(walk, mark)
+    if wrong is not None:
+        return failed(walk, wrong, node, name, [*args, *weights.values()], keywords)
     value = lift(walk, result, "torch", name, [*tensors, *weights.values()], mark)
     learn.sizes_met(walk, mark)
     value = walk.resolve(value)

@@ -14,7 +14,7 @@ from ...ir.function import Op
 from ...ir.types import DType, TensorType
 from ...ops import SPELLINGS, TypeRuleError
 from ...ops.definition import unsupported
-from . import learn, marks, masks, partial, traits
+from . import last_axis, learn, marks, masks, partial, traits
 from .joins import given
 from .values import CPU, NONE, Library, Mapping, Opaque, Scalar, Sequence, Tensor, Unknown, Value, Weight, describe
 from .walk import VIEWS, Walk
@@ -117,6 +117,9 @@ def _applied(walk: Walk, name: str, args: list[Value], keywords: dict[str, Value
         named = isinstance(asked, Scalar) and isinstance(asked.value, str)         # torch takes no names
         found = partial.result(walk, name, args, keywords, node, lambda args, keywords: None) if walk.facts_only and not named else None
         return found if found is not None else walk.unknown(f"{name} with unusual arguments", node)
+    wrong = last_axis.mismatch(walk, mark)
+    if wrong is not None:
+        return failed(walk, wrong, node, shown, args, keywords)
     value = lift(walk, result, library, name, tensors, mark)
     learn.sizes_met(walk, mark)
     return walk.resolve(value)
