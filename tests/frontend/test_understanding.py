@@ -603,3 +603,30 @@ def test_a_call_that_changes_an_object_changes_it_each_time():
                 return y
     """, "Model.forward")
     assert found["y"] == "f32[b, 4]"
+
+
+def test_a_size_given_as_shape_is_a_size(facts):
+    value = facts("def f(a: int):\n    y = np.zeros(shape=(a, 3), dtype=np.int32)\n    return y[0]\n").functions[0].result
+    assert str(value.type) == "i32[3]"
+
+
+def test_elements_repeated_along_an_axis_keep_theirs(facts):
+    value = facts("def f(x: Float[Tensor, 'b 1 d'], n: int):\n    return torch.repeat_interleave(x, n, axis=1)\n").functions[0].result
+    assert value.type.rank == 3
+
+
+def test_a_mask_beside_known_floats_is_of_any_type(facts):
+    found = facts("""
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.q = nn.Linear(8, 8)
+            def forward(self, x: Float[Tensor, "b t 8"], mask: Tensor, seen: Tensor):
+                y = self.q(x * mask)
+                return F.scaled_dot_product_attention(y, y, y, attn_mask=~seen) * ~mask
+    """)
+    assert found.functions[-1].problems == ()
+
+
+def test_nothing_is_said_of_no_elements(facts):
+    assert facts("def f():\n    sizes = []\n    return torch.as_tensor(sizes, dtype=torch.long).prod(1)\n").functions[0].problems == ()

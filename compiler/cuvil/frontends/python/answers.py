@@ -15,7 +15,6 @@ from ...ir.types import DType
 from ...source import Span
 from .values import (
     NONE,
-    Deferred,
     Either,
     Instance,
     Library,
@@ -129,7 +128,7 @@ def answered(walk: Walk, asked: Any, home: tuple[Any, str], args: list[Value], k
         own, walk.used = walk.used, used
     if steps - walk.steps < WORTH or _state(walk) != before or key(walk, asked[0], args, keywords) != asked:      # a dict may have been changed
         return value
-    if any(each <= storage for each in walk.changed.keys() - changed) or len(walk.builder.ops) > ops and (not walk.building or _holds_a_tensor(value)):
+    if any(each <= storage for each in walk.changed.keys() - changed) or (_holds_a_tensor(value) if walk.building else len(walk.builder.ops) > ops):
         return value
     of_this_class = isinstance(value, Instance) and isinstance(value.of, UserClass) and value.of.node is asked[0]
     if of_this_class or _of_itself(value, set(map(id, walk.created[made if walk.created is objects else 0:]))):
@@ -170,7 +169,7 @@ def _holds_a_tensor(value: Value) -> bool:
             continue
         seen.add(id(at))
         match at:
-            case Tensor() | Deferred() | Shape():
+            case Tensor() | Shape():
                 return True
             case Instance() if at.looked_at:
                 todo += at.attributes.values()

@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
 from ...cst import Definition, Place
 from ...diagnostics import DEFECT, CuvilError
 from ...ir.dims import Poly, TooLong, symbols
-from ...ir.function import Function
+from ...ir.function import Function, Op
 from ...ir.types import DType, TensorType
 from ...lineage import Origin
 from ...source import Source, Span
@@ -166,7 +166,7 @@ def finish(walk: Walk, definition: Definition, namespace: Namespace, result: Val
     """The CIR of what was walked: inputs first, then weights, then the ops in the order of the code."""
     name, origin = definition.name, Origin(Place(namespace.path, definition, definition.node.name), "FunctionDef")
     values, returns = _results(walk, result, definition.node)
-    ops = walk.builder.ops
+    ops = walk.builder.ops = _whole(walk.builder.ops)
     if values is None:
         return None if not any(op.name not in ("input", "parameter", "constant") for op in ops) else _function(walk, name, (), "tuple", origin)
     for value in values:
@@ -182,6 +182,18 @@ def finish(walk: Walk, definition: Definition, namespace: Namespace, result: Val
             walk.refuse(f"{op.attr('call')} is not compiled", op.origins[0].span if op.origins else definition.node.name)
     _refuse_open_sizes(walk, definition.node)
     return _function(walk, name, tuple(value.op.id for value in values), returns, origin)
+
+
+def _whole(ops: list[Op]) -> list[Op]:
+    """The ops, those that hang on one that was taken back as what is not known."""
+    made: set[int] = set()
+    found: list[Op] = []
+    for op in ops:
+        if not made.issuperset(op.operands):
+            op = replace(op, name="opaque", operands=tuple(i for i in op.operands if i in made), attrs=(("call", op.name),))
+        made.add(op.id)
+        found.append(op)
+    return found
 
 
 def _function(walk: Walk, name: str, results: tuple[int, ...], returns: str, origin: Origin) -> Function:

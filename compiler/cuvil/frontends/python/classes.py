@@ -224,7 +224,7 @@ def _made(walk: Walk, cls: UserClass, instance: Instance, args: list[Value], key
     from . import derived, prototypes
     alike = summaries.of_call(walk, ("new", id(cls.node)), args, keywords) if walk.facts_only and walk.building else None
     if alike is not None and alike in walk.summaries:
-        return prototypes.copy(walk.summaries[alike], walk.created)
+        return prototypes.copy(walk.summaries[alike], walk.created, late=False)        # what the constructor around it computes is settled at its end
     found = find_member(walk, cls, "__init__")
     if found is None and args and any(isinstance(base, Library) and base.name in DICTS for base in bases(walk, cls)):
         instance.attributes[ITEMS] = args[0]

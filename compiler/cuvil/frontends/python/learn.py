@@ -150,11 +150,11 @@ def dtypes_met(walk: Walk, mark: int = 0) -> dict[int, DType]:
     found: dict[int, DType] = {}
     for op in walk.builder.ops[mark:]:
         if op.name in ONE_DTYPE:
-            operands = [made for i in op.operands if (made := walk.op(i)) is not None]
+            operands = [made for i in op.operands[:3 if op.name == "attention" else None] if (made := walk.op(i)) is not None]       # its mask is of any type
             known = {operand.type.dtype for operand in operands if operand.type.dtype is not None}
             if len(known) == 1:
                 for at in operands:
-                    while at.type.dtype is None and at.name not in ("input", "take", "gather") and at.operands and _keeps_type(at) \
+                    while at.type.dtype is None and at.name not in ("input", "take", "gather") and at.operands and _keeps_type(walk, at) \
                             and (first := walk.op(at.operands[0])) is not None:
                         at = next((made for i in at.operands if (made := walk.op(i)) is not None and made.type.dtype is None), first)
                     if at.name == "input" and at.type.dtype is None:
@@ -183,12 +183,17 @@ def listener() -> Callable[[Walk], None]:
     return listen
 
 
-def _keeps_type(op: Op) -> bool:
-    """What the op gives has the element type of what it is given; of a call that is not known nothing is."""
+def _keeps_type(walk: Walk, op: Op) -> bool:
+    """What the op gives has the element type of what it is given. Of several operands one alone may be of the result's type: a mask is not; but
+    an integer of Python takes the type of what is beside it."""
+    if op.name in SUMS:
+        others = [walk.op(i) for i in op.operands[1:]]
+        return all(other is not None and other.name == "constant" and isinstance(other.attr("value"), int) for other in others)
     return op.name != "opaque" or str(op.attr("call")).rpartition(".")[2] in KEPT
 
 
-KEPT = frozenset(("either", "view", "reshape", "transpose", "permute", "unsqueeze", "squeeze", "expand", "getitem", "flatten", "contiguous", "add", "sub", "mul", "[]=",
+SUMS = frozenset(("add", "sub", "mul", "div", "select", "maximum", "minimum", "pow"))
+KEPT = frozenset(("either", "view", "reshape", "transpose", "permute", "unsqueeze", "squeeze", "expand", "getitem", "flatten", "contiguous", "[]=",
                   "dropout", "cat", "stack", "pad", "flip", "roll", "relu", "gelu", "silu", "matmul", "linear"))
 
 

@@ -166,6 +166,8 @@ def failed(walk: Walk, error: TypeRuleError, node: cst.CSTNode, shown: str, args
         if shown.rpartition(".")[2] not in NOT_ONE_TENSOR and any(map(is_tensor, given)):
             return partial.opaque(walk, shown, given, TensorType(None, None), node)
         return walk.unknown(f"{shown} is used in a way that is not supported", node)
+    if any(isinstance(each, Tensor) and 0 in (each.type.shape or ()) for each in map(walk.resolve, (*args, *keywords.values()))):
+        return walk.unknown("an operation on no elements", node)          # a list that is filled elsewhere, a default that nobody uses
     if error.kind == "dtype-mismatch" and _only_claimed(walk, (*args, *keywords.values())):
         return walk.unknown("an element type that the code contradicts", node)
     return walk.problem(error.kind, error.what, error.expected, node, shown, evidence(walk, (*args, *keywords.values())))

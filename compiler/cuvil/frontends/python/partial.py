@@ -163,7 +163,7 @@ def repeated(walk: Walk, args, keywords) -> TensorType | None:
 def interleaved(walk: Walk, args, keywords) -> TensorType | None:
     """Without an axis the result has one."""
     x = tensor(args)
-    if len(args) < 3 and "dim" not in keywords:
+    if len(args) < 3 and "dim" not in keywords and "axis" not in keywords:
         return None if x is None else TensorType(open_shape(walk, 1), x.dtype)
     return other_sizes(walk, args, keywords)
 
@@ -299,7 +299,8 @@ def _made(walk: Walk, args, keywords, dtype: DType | None = DType.F32) -> Tensor
 
 @rule("zeros", "ones", "empty", "rand", "randn")
 def made(walk: Walk, args, keywords) -> TensorType | None:
-    return _made(walk, args, keywords)
+    named = next((keywords[name] for name in ("shape", "size") if name in keywords), None)
+    return _made(walk, args if named is None else [named], keywords)
 
 
 @rule("new_zeros", "new_ones", "new_empty")
