@@ -21,6 +21,7 @@ from cuvil.diagnostics import Diagnostic, Evidence, Fix
 from cuvil.source import Edit
 
 from . import flow
+from .bindings import bound_before
 from .polarity import polarity
 from .recorded import call_nodes
 from .rule import Invalid, Rule
@@ -33,6 +34,8 @@ _NET = ("import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n
         "        self.att = nn.MultiheadAttention(16, 2, batch_first=True)\n\n")
 _F = "import torch\nimport torch.nn.functional as F\n\n"
 VALID = (
+    _F + "def f(scores, attention_mask):\n    return scores.masked_fill(attention_mask.to(torch.bool), -1e9).softmax(-1)\n",
+    _F + "def order(logits: torch.Tensor):\n    n = 4\n    lower = torch.ones(n, n).tril().bool()\n    return logits.masked_fill(lower, -1e4)\n",
     _NET + "    def forward(self, x, attention_mask):\n        return self.att(x, x, x, key_padding_mask=attention_mask == 0)[0]\n",
     _NET + "    def forward(self, x, attention_mask):\n        pad = ~attention_mask.bool()\n        return self.att(x, x, x, key_padding_mask=pad)[0]\n",
     _NET + "    def forward(self, x, ids, pad_id: int = 0):\n        return self.att(x, x, x, key_padding_mask=ids == pad_id)[0]\n",
@@ -84,6 +87,8 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
             mask = _known(dict(call.keywords).get(name)) or polarity(facts, arg.value)
             if mask is None or mask.keep is None or mask.form not in ("bool", "01") or mask.keep == takes[name]:
                 continue
+            if name == "mask" and (_fills_no_scores(facts, node, mask) or _was_extended(facts, arg.value, mask)):
+                continue
             yield _report(facts, call, arg, name, mask, takes[name])
 
 
@@ -119,6 +124,36 @@ def arguments(node: cst.Call, name: str) -> Iterator[tuple[cst.Arg, str]]:
 def _never(node: cst.BaseExpression) -> bool:
     """A number so low that a softmax leaves it out."""
     return _NEVER.search(cst.Module([]).code_for_node(node)) is not None
+
+
+def _fills_no_scores(facts: FileFacts, node: cst.Call, mask: Mask) -> bool:
+    """A triangle may be filled for other reasons; what is meant for attention comes to a softmax."""
+    return mask.origin == "causal" and "softmax" not in facts.module.owner(node).text
+
+
+def _was_extended(facts: FileFacts, value: cst.BaseExpression, mask: Mask) -> bool:
+    """`attention_mask.bool()` over scores, with no axis put in for heads and queries: it has them from outside, where 1 may have become 0
+    and 0 a very negative number."""
+    if mask.origin != "tokenizer":
+        return False
+    for _ in range(4):
+        if _AXES.search(facts.module.code(value)):
+            return False
+        while isinstance(value, (cst.Call, cst.Attribute, cst.UnaryOperation, cst.Subscript)):
+            value = value.func if isinstance(value, cst.Call) else value.expression if isinstance(value, cst.UnaryOperation) else value.value
+        bound = bound_before(facts, value, value.value) if isinstance(value, cst.Name) else None
+        if bound is None:
+            break
+        value = bound
+    return isinstance(value, cst.Name) and any(p.name.value == value.value for p in _parameters(facts, value))
+
+
+def _parameters(facts: FileFacts, node: cst.CSTNode) -> tuple[cst.Param, ...]:
+    function = facts.module.owner(node).node
+    return (*function.params.posonly_params, *function.params.params, *function.params.kwonly_params) if isinstance(function, cst.FunctionDef) else ()
+
+
+_AXES = re.compile(r"\bNone\b|unsqueeze|view|expand|reshape|repeat|broadcast|rearrange")
 
 
 def _known(value: Value | None) -> Mask | None:
