@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _START = "import torch\n\ndef f(x: torch.Tensor):\n"
 VALID = (
+    "import math\n\ndef f(layer: int):\n    return 0.8 - 0.6 * math.exp(-0.3 * layer)\n",
     _START + "    return x.float().exp()\n",
     _START + "    return x.float().clamp(-100, 80).exp()\n",
     _START + "    return x.clamp(-100, 100).exp()\n",
@@ -48,7 +49,8 @@ def check(facts: FileFacts) -> Iterator[Diagnostic]:
     for function, op in flow.ops(facts, "exp"):
         argument = flow.operand(function, op)
         known, most = flow.ranges(function)[argument.id], LARGEST.get(op.type.dtype.name) if op.type.dtype is not None else None
-        if most is not None and most < known.hi < float("inf") and not _related(function, argument) and not flow.autocast(facts, flow.span(op)):
+        if most is not None and most < known.hi < float("inf") and not _related(function, argument) and not _any_integer(function, argument) \
+                and not flow.autocast(facts, flow.span(op)):
             yield RULE.finding(f"exp of up to {known.hi:g} is inf in {op.type.dtype.numpy}, which holds exp of at most {most:.3g}",
                                flow.span(op), flow.evidence((argument, f"lies in {known}")))
 
@@ -57,6 +59,13 @@ def _related(function: Function, argument: Op) -> bool:
     """A difference of two values may be smaller than their bounds say: x - logsumexp(x)."""
     return any(op.name == "sub" and flow.number(function, flow.operand(function, op, 1)) is None
                for op in flow.sources(function, argument, flow.PARTS | {"add", "mul", "div", "neg"}))
+
+
+def _any_integer(function: Function, argument: Op) -> bool:
+    """What is known of a counter or an index is no more than what its type can hold."""
+    known = flow.ranges(function)
+    return any(op.type.dtype is not None and op.type.dtype.is_int and max(-known[op.id].lo, known[op.id].hi) >= 2 ** 31 - 1
+               for op in flow.sources(function, argument, flow.PARTS | {"add", "sub", "mul", "div", "neg", "cast"}))
 
 
 RULE = Rule("CUV510", "exp-overflow", kind="dtype-overflow", severity="warning", certainty="likely", check=check,
