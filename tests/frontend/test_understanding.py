@@ -630,3 +630,17 @@ def test_a_mask_beside_known_floats_is_of_any_type(facts):
 
 def test_nothing_is_said_of_no_elements(facts):
     assert facts("def f():\n    sizes = []\n    return torch.as_tensor(sizes, dtype=torch.long).prod(1)\n").functions[0].problems == ()
+
+
+def test_an_element_type_that_only_an_annotation_claims_is_no_ground_for_a_problem(facts):
+    code = """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.norm = nn.LayerNorm(8)
+            def forward(self, x: {}):
+                return self.norm(x)
+    """
+    for claimed in ("torch.LongTensor", "torch.LongTensor | None = None"):
+        assert facts(code.format(claimed)).functions[-1].problems == ()
+    assert facts(code.format('Int[Tensor, "b 8"]')).functions[-1].problems != ()

@@ -14,7 +14,7 @@ from ...ir.function import Op
 from ...ir.types import DType, TensorType
 from ...ops import SPELLINGS, TypeRuleError
 from ...ops.definition import unsupported
-from . import last_axis, learn, marks, masks, partial, traits
+from . import joins, last_axis, learn, marks, masks, partial, traits
 from .joins import given
 from .values import CPU, NONE, Library, Mapping, Opaque, Scalar, Sequence, Tensor, Unknown, Value, Weight, describe
 from .walk import VIEWS, Walk
@@ -180,7 +180,7 @@ def _only_claimed(walk: Walk, values: tuple[Value, ...]) -> bool:
     if definition is None or "Tensor" not in definition.text:
         return False
     claimed = {_CLASSES[name] for name in re.findall(r"\b(Long|Int|Short|Byte|Bool|Half|Float|Double|BFloat16)Tensor\b", _HEADER.match(definition.text)[0])}
-    return any(value.type.dtype in claimed for value in map(walk.resolve, values) if isinstance(value, (Tensor, Weight)))
+    return any(value.type.dtype in claimed for value in map(joins.given, map(walk.resolve, values)) if isinstance(value, (Tensor, Weight)))
 
 
 _CLASSES = {"Long": DType.I64, "Int": DType.I32, "Short": DType.I16, "Byte": DType.U8, "Bool": DType.BOOL, "Half": DType.F16, "Float": DType.F32,
